@@ -24,6 +24,7 @@ enum {
     cmd_query_qp      = 0x50b,
     cmd_init2init_qp  = 0x50e,
     cmd_create_xrq    = 0x717,
+    cmd_query_roce    = 0x760,
     cmd_query_vport   = 0x762,
     cmd_alloc_uar     = 0x802,
     cmd_allow_access  = 0xb16,
@@ -225,6 +226,73 @@ TEST_F(test_device_devx, ports_are_told)
             REQUIRE_EQ(0, memcmp(&gid.raw[8], &out[16 + 48], 8));
             REQUIRE_EQ(0, memcmp(&dev.node_guid, &out[16 + 56], 8));
         }
+    });
+}
+
+/* The table of addresses is that of GIDs */
+TEST_F(test_device_devx, addresses_of_roce_are_the_gids)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    set_env("MLX5SIM_DEVICES", "2");
+    set_env("MLX5SIM_PORTS", "2");
+    set_env("MLX5SIM_EMPTY_GIDS", "mlx5_1:2");
+    run(1, [](rank&) {
+        for (unsigned dev = 0; dev < 2; ++dev) {
+            context c(dev, 1);
+            unsigned found = 0, expected = 0;
+            ibv_port_attr attr;
+
+            for (unsigned port = 1; port <= 2; ++port) {
+                REQUIRE_EQ(0, ibv_query_port(c.ctx, port, &attr));
+                for (int i = 0; i < attr.gid_tbl_len; ++i) {
+                    bytes in = command(16, cmd_query_roce), out(48);
+                    bytes zero(48);
+                    ibv_gid_entry entry;
+
+                    in[9]  = i;         /* roce_address_index, low byte */
+                    in[11] = port;      /* vhca_port_num */
+                    REQUIRE_EQ(0, general(c.ctx, in, out));
+                    if (ibv_query_gid_ex(c.ctx, port, i, &entry, 0) != 0) {
+                        REQUIRE(out == zero);
+                        continue;
+                    }
+
+                    const uint8_t *raw = entry.gid.raw;
+                    bool is_v4         = (raw[0] == 0) && (raw[10] == 0xff);
+                    ++found;
+                    REQUIRE_EQ(0, memcmp(raw, &out[16], 16));
+                    REQUIRE_EQ(0, out[32]); /* no VLAN */
+                    REQUIRE_EQ(!is_v4, out[42] & 0xf);
+                    REQUIRE_EQ((entry.gid_type == IBV_GID_TYPE_ROCE_V2) ? 2 : 0,
+                               out[43]);
+                    if (raw[0] == 0xfe) { /* made of the MAC: RFC 4291 */
+                        const uint8_t mac[] = {uint8_t(raw[8] ^ 2), raw[9],
+                                               raw[10], raw[13], raw[14],
+                                               raw[15]};
+                        REQUIRE_EQ(0, memcmp(mac, &out[34], 6));
+                    }
+                }
+
+                bytes in = command(16, cmd_query_roce), out(48);
+                in[9]    = attr.gid_tbl_len;
+                in[11]   = port;
+                REQUIRE_EQ(EREMOTEIO, general(c.ctx, in, out));
+                REQUIRE_EQ(3, out[0]); /* bad parameter */
+                expected += (dev == 0) || (port == 1);
+            }
+            REQUIRE(found >= 2 * expected); /* of v1 and v2 */
+        }
+    });
+}
+
+TEST_F(test_device_devx, infiniband_has_no_addresses_of_roce)
+{
+    run(1, [](rank&) {
+        context c;
+        bytes in = command(16, cmd_query_roce), out(48);
+
+        REQUIRE_EQ(EREMOTEIO, general(c.ctx, in, out));
+        REQUIRE_EQ(3, out[0]);
     });
 }
 
