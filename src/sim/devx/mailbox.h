@@ -44,9 +44,9 @@ enum {
 };
 
 /** Sizes and places in bytes: the header of any command and reply; what is in
- *  front of capabilities and of a vport's context, of a QPC, a CQC, an RMPC, a
- *  DCTC;
- *  the WQ in an RMPC; whole commands that create. */
+ *  front of capabilities and of a vport's context, of a QPC, a CQC, an RMPC, an
+ *  XRC SRQC, an mkey's context, a DCTC; the WQ in an RMPC; whole commands that
+ *  create. */
 enum {
     MLX5SIM_FW_HEADER      = 16,
     MLX5SIM_FW_CAP         = 16,
@@ -57,7 +57,10 @@ enum {
     MLX5SIM_FW_RMPC        = 32,
     MLX5SIM_FW_RMPC_WQ     = 48,
     MLX5SIM_FW_RMPC_SIZE   = 240,
+    MLX5SIM_FW_XRC_SRQC    = 16,
+    MLX5SIM_FW_XRC_SRQC_SIZE = 64,
     MLX5SIM_FW_MKC         = 16,
+    MLX5SIM_FW_MKC_SIZE    = 64,
     MLX5SIM_FW_KLM_SIZE    = 16,
     MLX5SIM_FW_LOG_MAX_KLM = 12,  /* entries of a list */
     MLX5SIM_FW_DCTC        = 16,
@@ -185,6 +188,7 @@ enum {
 #define MLX5SIM_FW_RMPC_STATE     MLX5SIM_FW_FIELD(8, 4)
 #define MLX5SIM_FW_WQ_TYPE        MLX5SIM_FW_FIELD(0, 4)
 #define MLX5SIM_FW_WQ_SIGNATURE   MLX5SIM_FW_FIELD(4, 1)
+#define MLX5SIM_FW_WQ_LWM         MLX5SIM_FW_FIELD(48, 16)
 #define MLX5SIM_FW_WQ_PD          MLX5SIM_FW_FIELD(72, 24)
 #define MLX5SIM_FW_WQ_DBR_ADDR    MLX5SIM_FW_FIELD(128, 64)
 #define MLX5SIM_FW_WQ_HW_COUNTER  MLX5SIM_FW_FIELD(192, 32)
@@ -193,6 +197,21 @@ enum {
 #define MLX5SIM_FW_WQ_DBR_UMEM    MLX5SIM_FW_FIELD(320, 32)
 #define MLX5SIM_FW_WQ_UMEM        MLX5SIM_FW_FIELD(352, 32)
 #define MLX5SIM_FW_WQ_UMEM_OFFSET MLX5SIM_FW_FIELD(384, 64)
+
+/** modify_rmp_in: the state that it is in, and what changes (rmp_bitmask) */
+#define MLX5SIM_FW_MODIFY_RMP_STATE MLX5SIM_FW_FIELD(64, 4)
+#define MLX5SIM_FW_MODIFY_RMP_MASK  MLX5SIM_FW_FIELD(128, 64)
+#define MLX5SIM_FW_MODIFY_RMP_LWM   1u
+
+/** arm_xrc_srq_in (its op_mod is 1), and xrc_srqc */
+#define MLX5SIM_FW_ARM_XRC_SRQ_LWM      MLX5SIM_FW_FIELD(112, 16)
+#define MLX5SIM_FW_XRC_SRQC_LOG_SIZE    MLX5SIM_FW_FIELD(4, 4)
+#define MLX5SIM_FW_XRC_SRQC_LOG_STRIDE  MLX5SIM_FW_FIELD(37, 3)
+#define MLX5SIM_FW_XRC_SRQC_XRCD        MLX5SIM_FW_FIELD(40, 24)
+#define MLX5SIM_FW_XRC_SRQC_CQN         MLX5SIM_FW_FIELD(72, 24)
+#define MLX5SIM_FW_XRC_SRQC_USER_INDEX  MLX5SIM_FW_FIELD(136, 24)
+#define MLX5SIM_FW_XRC_SRQC_PD          MLX5SIM_FW_FIELD(200, 24)
+#define MLX5SIM_FW_XRC_SRQC_LWM         MLX5SIM_FW_FIELD(224, 16)
 
 /** mkc, and the list behind a create_mkey_in: klm_pas_mtt, klm */
 #define MLX5SIM_FW_MKC_FREE        MLX5SIM_FW_FIELD(1, 1)

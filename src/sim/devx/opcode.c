@@ -14,6 +14,9 @@
      _giver}
 #define MLX5SIM_FW_REFUSED(_opcode, _name, _method, _on) \
     MLX5SIM_FW_ASKED(_opcode, _name, _method, _on, NULL, NULL)
+/* Commands on objects that nobody has */
+#define MLX5SIM_FW_NO_OBJECT(_opcode, _name, _method, _layout) \
+    MLX5SIM_FW_ASKED(_opcode, _name, _method, NOTHING, _layout, NULL)
 #define MLX5SIM_FW_DONE(_name, _method, _on, _in, _out, _layout, _giver) \
     {MLX5SIM_FW_##_name, #_name, MLX5SIM_FW_##_method, MLX5SIM_FW_ON_##_on, \
      _in, _out, _layout, _giver}
@@ -43,6 +46,8 @@ static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
                      "libmlx5 dr_devx.c"),
     MLX5SIM_FW_REFUSED(0x76f, "QUERY_VNIC_ENV", GENERAL, NOTHING),
     MLX5SIM_FW_REFUSED(0x770, "QUERY_VPORT_COUNTER", GENERAL, NOTHING),
+    MLX5SIM_FW_ASKED(0x80a, "GET_DROPPED_PACKET_LOG", GENERAL, NOTHING,
+                     "general_obj_in_cmd_hdr", NULL),
     MLX5SIM_FW_REFUSED(0x822, "QUERY_CONG_STATUS", GENERAL, NOTHING),
     MLX5SIM_FW_REFUSED(0x824, "QUERY_CONG_PARAMS", GENERAL, NOTHING),
     MLX5SIM_FW_REFUSED(0x826, "QUERY_CONG_STATISTICS", GENERAL, NOTHING),
@@ -117,8 +122,32 @@ static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
     MLX5SIM_FW_REFUSED(0x506, "SQERR2RTS_QP", MODIFY, QP),
     MLX5SIM_FW_ASKED(0x714, "ARM_DCT_FOR_KEY_VIOLATION", MODIFY, DCT,
                      "arm_dct_in", NULL),
-    MLX5SIM_FW_REFUSED(0x90d, "MODIFY_RMP", MODIFY, RMP),
+    MLX5SIM_FW_DONE(MODIFY_RMP, MODIFY, RMP, MLX5SIM_FW_CREATE_SIZE, 16,
+                    "modify_rmp_in, rmpc, wq", "mlx5_ib srq_cmd.c"),
+    MLX5SIM_FW_DONE(ARM_XRC_SRQ, MODIFY, XRC_SRQ, 16, 16, "arm_xrc_srq_in",
+                    "mlx5_ib srq_cmd.c"),
+    MLX5SIM_FW_NO_OBJECT(0x703, "ARM_RQ", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x71a, "ARM_XRQ", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x726, "SET_XRQ_DC_PARAMS_ENTRY", MODIFY,
+                         "arm_xrq_in"),
+    MLX5SIM_FW_NO_OBJECT(0x729, "RELEASE_XRQ_ERROR", MODIFY, "arm_xrq_in"),
+    MLX5SIM_FW_NO_OBJECT(0x72a, "MODIFY_XRQ", MODIFY, "arm_xrq_in"),
+    MLX5SIM_FW_NO_OBJECT(0x785, "MODIFY_SCHEDULING_ELEMENT", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x827, "ADD_VXLAN_UDP_DPORT", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x829, "SET_L2_TABLE_ENTRY", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x901, "MODIFY_TIR", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x905, "MODIFY_SQ", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x909, "MODIFY_RQ", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x913, "MODIFY_TIS", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x917, "MODIFY_RQT", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x936, "SET_FLOW_TABLE_ENTRY", MODIFY, "set_fte_in"),
+    MLX5SIM_FW_NO_OBJECT(0x93c, "MODIFY_FLOW_TABLE", MODIFY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0xa01, "MODIFY_GENERAL_OBJECT", MODIFY,
+                         "general_obj_in_cmd_hdr"),
 
+    MLX5SIM_FW_DONE(QUERY_MKEY, QUERY, MKEY, 16,
+                    MLX5SIM_FW_MKC + MLX5SIM_FW_MKC_SIZE, "query_mkey_in, mkc",
+                    "mlx5_core mr.c"),
     MLX5SIM_FW_DONE(QUERY_CQ, QUERY, CQ, 16,
                     MLX5SIM_FW_CQC + MLX5SIM_FW_CQC_SIZE, "query_cq_in, cqc",
                     "mlx5_core cq.c"),
@@ -128,7 +157,34 @@ static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
                     "query_dct_in, dctc", "libmlx5 verbs.c"),
     MLX5SIM_FW_DONE(QUERY_RMP, QUERY, RMP, 16,
                     MLX5SIM_FW_RMPC + MLX5SIM_FW_RMPC_SIZE,
-                    "query_rmp_in, rmpc", "mlx5_ib srq_cmd.c")
+                    "query_rmp_in, rmpc", "mlx5_ib srq_cmd.c"),
+    MLX5SIM_FW_DONE(QUERY_XRC_SRQ, QUERY, XRC_SRQ, 16,
+                    MLX5SIM_FW_XRC_SRQC + MLX5SIM_FW_XRC_SRQC_SIZE,
+                    "query_xrc_srq_in, xrc_srqc", "mlx5_ib srq_cmd.c"),
+    MLX5SIM_FW_NO_OBJECT(0x702, "QUERY_SRQ", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x719, "QUERY_XRQ", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x725, "QUERY_XRQ_DC_PARAMS_ENTRY", QUERY,
+                         "query_xrq_in"),
+    MLX5SIM_FW_NO_OBJECT(0x727, "QUERY_XRQ_ERROR_PARAMS", QUERY,
+                         "query_xrq_in"),
+    MLX5SIM_FW_NO_OBJECT(0x773, "QUERY_Q_COUNTER", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x784, "QUERY_SCHEDULING_ELEMENT", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x82a, "QUERY_L2_TABLE_ENTRY", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x903, "QUERY_TIR", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x907, "QUERY_SQ", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x90b, "QUERY_RQ", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x915, "QUERY_TIS", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x919, "QUERY_RQT", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x932, "QUERY_FLOW_TABLE", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x935, "QUERY_FLOW_GROUP", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x937, "QUERY_FLOW_TABLE_ENTRY", QUERY,
+                         "query_fte_in"),
+    MLX5SIM_FW_NO_OBJECT(0x93b, "QUERY_FLOW_COUNTER", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x93f, "QUERY_PACKET_REFORMAT_CONTEXT", QUERY, NULL),
+    MLX5SIM_FW_NO_OBJECT(0x942, "QUERY_MODIFY_HEADER_CONTEXT", QUERY,
+                         "general_obj_in_cmd_hdr"),
+    MLX5SIM_FW_NO_OBJECT(0xa02, "QUERY_GENERAL_OBJECT", QUERY,
+                         "general_obj_in_cmd_hdr")
 };
 
 static const mlx5sim_fw_opcode_t mlx5sim_fw_newer =
@@ -155,6 +211,17 @@ const mlx5sim_fw_opcode_t *mlx5sim_fw_opcode_find(mlx5sim_fw_method_t method,
             (opcode < MLX5SIM_FW_GENERAL_END)) ? &mlx5sim_fw_newer : NULL;
 }
 
+static const char *mlx5sim_fw_opcode_answer(const mlx5sim_fw_opcode_t *row)
+{
+    if (row->out_size != 0) {
+        return "done";
+    }
+
+    return ((row->on == MLX5SIM_FW_ON_NOTHING) &&
+            ((row->method == MLX5SIM_FW_MODIFY) ||
+             (row->method == MLX5SIM_FW_QUERY))) ? "no object" : "status 2";
+}
+
 static void mlx5sim_fw_opcode_print(FILE *stream,
                                     const mlx5sim_fw_opcode_t *row)
 {
@@ -167,7 +234,7 @@ static void mlx5sim_fw_opcode_print(FILE *stream,
     fprintf(stream, "| 0x%03x%s | `%s` | %s | %s | `", row->opcode,
             (row == &mlx5sim_fw_newer) ? " to 0xcff" : "", row->name,
             methods[row->method],
-            (row->out_size != 0) ? "done" : "status 2");
+            mlx5sim_fw_opcode_answer(row));
     if (row->layout != NULL) {
         fputs(row->layout, stream);
     } else {

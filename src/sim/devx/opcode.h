@@ -15,6 +15,7 @@
 enum {
     MLX5SIM_FW_QUERY_HCA_CAP           = 0x100,
     MLX5SIM_FW_CREATE_MKEY             = 0x200,
+    MLX5SIM_FW_QUERY_MKEY              = 0x201,
     MLX5SIM_FW_CREATE_CQ               = 0x400,
     MLX5SIM_FW_QUERY_CQ                = 0x402,
     MLX5SIM_FW_CREATE_QP               = 0x500,
@@ -26,6 +27,8 @@ enum {
     MLX5SIM_FW_2RST_QP                 = 0x50a,
     MLX5SIM_FW_QUERY_QP                = 0x50b,
     MLX5SIM_FW_INIT2INIT_QP            = 0x50e,
+    MLX5SIM_FW_QUERY_XRC_SRQ           = 0x707,
+    MLX5SIM_FW_ARM_XRC_SRQ             = 0x708,
     MLX5SIM_FW_CREATE_DCT              = 0x710,
     MLX5SIM_FW_DRAIN_DCT               = 0x712,
     MLX5SIM_FW_QUERY_DCT               = 0x713,
@@ -35,6 +38,7 @@ enum {
     MLX5SIM_FW_NOP                     = 0x80d,
     MLX5SIM_FW_QUERY_LAG               = 0x842,
     MLX5SIM_FW_CREATE_RMP              = 0x90c,
+    MLX5SIM_FW_MODIFY_RMP              = 0x90d,
     MLX5SIM_FW_QUERY_RMP               = 0x90f
 };
 
@@ -48,13 +52,18 @@ typedef enum {
     MLX5SIM_FW_QUERY
 } mlx5sim_fw_method_t;
 
-/** What a command is on, as devx_get_obj_id() of the kernel says. */
+/** What a command is on, as devx_get_obj_id() of the kernel says. A command to
+ *  modify or query what is on nothing is on objects that nobody can have here:
+ *  the kernel finds that the object that was given is another one
+ *  (devx_is_valid_obj_id()). SRQs of verbs are RMPs for it, if they are not of
+ *  XRC, and memory regions of verbs no mkeys. */
 typedef enum {
     MLX5SIM_FW_ON_NOTHING,
     MLX5SIM_FW_ON_PD,
     MLX5SIM_FW_ON_MKEY,
     MLX5SIM_FW_ON_CQ,
     MLX5SIM_FW_ON_RMP,
+    MLX5SIM_FW_ON_XRC_SRQ,
     MLX5SIM_FW_ON_QP,
     MLX5SIM_FW_ON_DCT
 } mlx5sim_fw_on_t;
@@ -66,7 +75,8 @@ typedef struct mlx5sim_fw_opcode {
     mlx5sim_fw_method_t method;
     mlx5sim_fw_on_t     on;
     uint16_t            in_size;  /**< shortest command and reply, bytes; */
-    uint16_t            out_size; /**< 0: refused as a bad operation */
+    uint16_t            out_size; /**< 0: refused as a bad operation, if there
+                                       is an object for it */
     const char          *layout;  /**< structures of mlx5_ifc.h, without
                                        mlx5_ifc_ and _bits; NULL: the name in
                                        lower case and _in */

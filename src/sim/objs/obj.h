@@ -228,6 +228,15 @@ typedef struct mlx5sim_layout {
 } mlx5sim_layout_t;
 
 
+/** What a command has asked for when it made an indirect key: fields of mkc. */
+typedef struct mlx5sim_mkc {
+    uint64_t start, len;
+    uint32_t qpn;
+    uint32_t list_room;           /* translations_octword_size */
+    uint8_t  mode, log_entity, free;
+    uint8_t  access;              /* IBV_ACCESS_* */
+} mlx5sim_mkc_t;
+
 /** A memory region, an indirect key or a memory window. */
 typedef struct mlx5sim_mr_obj {
     mlx5sim_obj_t o;
@@ -241,6 +250,7 @@ typedef struct mlx5sim_mr_obj {
     uint32_t      list;           /* indirect: first key that it leads to, index
                                    * of a KLM; 0: none. A layout has all that
                                    * it may ever need */
+    mlx5sim_mkc_t mkc;            /* indirect key */
 } mlx5sim_mr_obj_t;
 
 

@@ -49,6 +49,7 @@ static const mlx5sim_obj_kind_t mlx5sim_devx_kinds[] = {
     [MLX5SIM_FW_ON_PD] = MLX5SIM_OBJ_PD, [MLX5SIM_FW_ON_MKEY] = MLX5SIM_OBJ_MR,
     [MLX5SIM_FW_ON_CQ] = MLX5SIM_OBJ_CQ,
     [MLX5SIM_FW_ON_RMP] = MLX5SIM_OBJ_SRQ,
+    [MLX5SIM_FW_ON_XRC_SRQ] = MLX5SIM_OBJ_SRQ,
     [MLX5SIM_FW_ON_QP] = MLX5SIM_OBJ_QP, [MLX5SIM_FW_ON_DCT] = MLX5SIM_OBJ_QP
 };
 
@@ -126,7 +127,14 @@ static const struct {
     {MLX5SIM_FW_QUERY_DCT, mlx5sim_devx_query_dct, MLX5SIM_FAULT_QUERY_QP},
     {MLX5SIM_FW_QUERY_CQ, mlx5sim_devx_query_cq, MLX5SIM_FAULT_NONE},
     {MLX5SIM_FW_QUERY_QP, mlx5sim_devx_query_qp, MLX5SIM_FAULT_QUERY_QP},
-    {MLX5SIM_FW_QUERY_RMP, mlx5sim_devx_query_rmp, MLX5SIM_FAULT_NONE}
+    {MLX5SIM_FW_QUERY_RMP, mlx5sim_devx_query_rmp, MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_MODIFY_RMP, mlx5sim_devx_modify_rmp,
+     MLX5SIM_FAULT_MODIFY_SRQ},
+    {MLX5SIM_FW_QUERY_XRC_SRQ, mlx5sim_devx_query_xrc_srq,
+     MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_ARM_XRC_SRQ, mlx5sim_devx_arm_xrc_srq,
+     MLX5SIM_FAULT_MODIFY_SRQ},
+    {MLX5SIM_FW_QUERY_MKEY, mlx5sim_devx_query_mkey, MLX5SIM_FAULT_NONE}
 };
 
 
@@ -174,6 +182,23 @@ static uint32_t mlx5sim_devx_number(mlx5sim_obj_kind_t kind, const void *obj)
            mlx5sim_obj_index(kind, obj);
 }
 
+/* Whether the kernel takes an object, of a kind that fits, for what a command
+ * is on: DC targets and XRC's SRQs have commands of their own */
+static int mlx5sim_devx_is_on(mlx5sim_obj_kind_t kind, const void *obj,
+                              mlx5sim_fw_on_t on)
+{
+    switch (kind) {
+    case MLX5SIM_OBJ_QP:
+        return (((const mlx5sim_qp_obj_t*)obj)->qp.type == MLX5SIM_QPT_DCT) ==
+               (on == MLX5SIM_FW_ON_DCT);
+    case MLX5SIM_OBJ_SRQ:
+        return (atomic_load(&((const mlx5sim_srq_t*)obj)->xrcd) != 0) ==
+               (on == MLX5SIM_FW_ON_XRC_SRQ);
+    default:
+        return 1;
+    }
+}
+
 /* The object of a command, made by verbs or by another command. The number in
  * the command has to be that of the object (kernel, devx_is_valid_obj_id()).
  * @return 0 or -errno */
@@ -185,9 +210,12 @@ static int mlx5sim_devx_get_obj(mlx5sim_devx_t *devx, uint64_t handle,
 
     if (handle & MLX5SIM_DEVX_HANDLE) {
         obj = mlx5sim_devx_find(devx->ctx, handle, &found);
-        if ((obj != NULL) && (found != kind)) {
+        if ((obj != NULL) &&
+            ((on == MLX5SIM_FW_ON_NOTHING) || (found != kind))) {
             return -EINVAL;
         }
+    } else if ((on == MLX5SIM_FW_ON_NOTHING) || (on == MLX5SIM_FW_ON_MKEY)) {
+        return -EINVAL; /* of nothing that verbs have made */
     } else {
         obj = ((handle >> 32) == 0) ?
               mlx5sim_obj_mine(kind, handle,
@@ -199,10 +227,7 @@ static int mlx5sim_devx_get_obj(mlx5sim_devx_t *devx, uint64_t handle,
         return -ENOENT;
     }
 
-    /* DC targets have commands of their own */
-    if ((kind == MLX5SIM_OBJ_QP) &&
-        ((((mlx5sim_qp_obj_t*)obj)->qp.type == MLX5SIM_QPT_DCT) !=
-         (on == MLX5SIM_FW_ON_DCT))) {
+    if (!mlx5sim_devx_is_on(kind, obj, on)) {
         return -EINVAL;
     }
 

@@ -53,12 +53,16 @@ unsigned mlx5sim_devx_query_dct(mlx5sim_devx_t *devx);
 /** on memory: an indirect key of entries of one size (KSM) or of any (KLM), or
  *  one to which work requests give entries, */
 unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_query_mkey(mlx5sim_devx_t *devx);
 
 /** and on completion and receive queues. */
 unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_cq(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_create_rmp(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_rmp(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_modify_rmp(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_query_xrc_srq(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_arm_xrc_srq(mlx5sim_devx_t *devx);
 
 /** Find registered memory: UMEM @a id, @a length bytes at @a offset in it, with
  *  IBV_ACCESS_* flags @a access. Its address goes to @a addr_p, and its index

@@ -297,6 +297,20 @@ static unsigned mlx5sim_devx_mkey_check(const mlx5sim_devx_t *devx,
            MLX5SIM_FW_BAD_IN_LEN : MLX5SIM_FW_OK;
 }
 
+/* The fields that QUERY_MKEY gives back */
+static void mlx5sim_devx_keep_mkc(const mlx5sim_devx_t *devx, uint32_t access,
+                                  mlx5sim_mkc_t *mkc_p)
+{
+    mkc_p->start      = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_START);
+    mkc_p->len        = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LEN);
+    mkc_p->qpn        = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_QPN);
+    mkc_p->list_room  = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LIST_ROOM);
+    mkc_p->mode       = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_MODE);
+    mkc_p->log_entity = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LOG_ENTITY);
+    mkc_p->free       = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_FREE);
+    mkc_p->access     = access;
+}
+
 unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx)
 {
     uint32_t pdn    = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_PD);
@@ -304,6 +318,7 @@ unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx)
     int is_row      = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_MODE) ==
                       MLX5SIM_DEVX_MKC_KSM;
     mlx5sim_mr_t as = {.pdn = pdn};
+    uint32_t asked;
     mlx5sim_mr_obj_t *mr;
     mlx5sim_pd_t *pd;
     unsigned status;
@@ -329,6 +344,7 @@ unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx)
                  IBV_ACCESS_REMOTE_READ : 0) |
                 (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_LW) ?
                  IBV_ACCESS_LOCAL_WRITE : 0);
+    asked     = as.access;
     status    = is_row ? mlx5sim_devx_ksm_map(devx, count, &as, &is_row) :
                          mlx5sim_devx_klm_map(devx, count, &as);
     if (status != MLX5SIM_FW_OK) {
@@ -360,6 +376,7 @@ unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx)
     as.key       = (mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr) << 8) |
                    mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_KEY);
     mr->mr       = as;
+    mlx5sim_devx_keep_mkc(devx, asked, &mr->mkc);
     if (!is_row) {
         mlx5sim_devx_layout(devx, count, mr);
     }
@@ -367,5 +384,41 @@ unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx)
     mr->o.ready  = 1;
     devx->obj    = mr;
     devx->number = mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr);
+    return MLX5SIM_FW_OK;
+}
+
+unsigned mlx5sim_devx_query_mkey(mlx5sim_devx_t *devx)
+{
+    const mlx5sim_mr_obj_t *mr = devx->obj;
+    mlx5sim_mkc_t mkc          = mr->mkc;
+    uint8_t *out               = devx->fw.out + MLX5SIM_FW_MKC;
+
+    /* what work requests have changed */
+    if (mr->layout.is_umr) {
+        mkc.start  = mr->mr.iova;
+        mkc.len    = mr->mr.length;
+        mkc.access = mr->mr.access;
+        mkc.free   = !mr->window.is_bound;
+    }
+
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_FREE, mkc.free);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_UMR_EN, mr->layout.is_umr);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_A,
+                   !!(mkc.access & IBV_ACCESS_REMOTE_ATOMIC));
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_RW,
+                   !!(mkc.access & IBV_ACCESS_REMOTE_WRITE));
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_RR,
+                   !!(mkc.access & IBV_ACCESS_REMOTE_READ));
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_LW,
+                   !!(mkc.access & IBV_ACCESS_LOCAL_WRITE));
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_MODE, mkc.mode);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_QPN, mkc.qpn);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_KEY, mr->mr.key & 0xff);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_EN_RINVAL, mr->layout.is_rinval);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_PD, mr->pd);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_START, mkc.start);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_LEN, mkc.len);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_LIST_ROOM, mkc.list_room);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_LOG_ENTITY, mkc.log_entity);
     return MLX5SIM_FW_OK;
 }

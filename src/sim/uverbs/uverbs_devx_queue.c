@@ -19,8 +19,11 @@ enum {
     MLX5SIM_DEVX_WQ_LIST      = 0,
     MLX5SIM_DEVX_WQ_CYCLIC    = 1,
     MLX5SIM_DEVX_RMP_READY    = 1,
+    /* op_mod (MLX5_ARM_XRC_SRQ_IN_OP_MOD_XRC_SRQ) */
+    MLX5SIM_DEVX_ARM_XRC_SRQ  = 1,
     /* a receive's scatter element, and the shortest WQE of a shared queue */
     MLX5SIM_DEVX_SEG          = 16,
+    MLX5SIM_DEVX_LOG_SEG      = 4,
     MLX5SIM_DEVX_LOG_WQE_MIN  = 5
 };
 
@@ -215,6 +218,7 @@ unsigned mlx5sim_devx_query_rmp(mlx5sim_devx_t *devx)
     pos.word = atomic_load(&srq->pos);
     mlx5sim_fw_set(rmpc, MLX5SIM_FW_RMPC_STATE, MLX5SIM_DEVX_RMP_READY);
     mlx5sim_fw_set(wq, MLX5SIM_FW_WQ_TYPE, srq->is_cyclic);
+    mlx5sim_fw_set(wq, MLX5SIM_FW_WQ_LWM, srq->limit);
     mlx5sim_fw_set(wq, MLX5SIM_FW_WQ_PD, srq->pd);
     mlx5sim_fw_set(wq, MLX5SIM_FW_WQ_HW_COUNTER, pos.consumed);
     mlx5sim_fw_set(wq, MLX5SIM_FW_WQ_LOG_STRIDE, srq->wqe_shift);
@@ -222,4 +226,67 @@ unsigned mlx5sim_devx_query_rmp(mlx5sim_devx_t *devx)
                    31 - __builtin_clz(srq->num_wqes));
     mlx5sim_unlock(&srq->lock);
     return MLX5SIM_FW_OK;
+}
+
+/* Set the limit below which an event comes, as ibv_modify_srq() does.
+ * @return status */
+static unsigned mlx5sim_devx_arm(mlx5sim_srq_t *srq, uint64_t lwm)
+{
+    if (lwm >= srq->num_wqes) {
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    mlx5sim_srq_set_limit(srq, lwm);
+    return MLX5SIM_FW_OK;
+}
+
+unsigned mlx5sim_devx_modify_rmp(mlx5sim_devx_t *devx)
+{
+    uint64_t mask = mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_MODIFY_RMP_MASK);
+
+    /* one in error, which is the other state, is not there */
+    if ((mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_MODIFY_RMP_STATE) !=
+         MLX5SIM_DEVX_RMP_READY) ||
+        (mlx5sim_fw_get(devx->fw.in + MLX5SIM_FW_RMPC, MLX5SIM_FW_RMPC_STATE) !=
+         MLX5SIM_DEVX_RMP_READY) ||
+        (mask & ~(uint64_t)MLX5SIM_FW_MODIFY_RMP_LWM)) {
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    return (mask & MLX5SIM_FW_MODIFY_RMP_LWM) ?
+           mlx5sim_devx_arm(devx->obj, mlx5sim_devx_wq(devx,
+                                                       MLX5SIM_FW_WQ_LWM)) :
+           MLX5SIM_FW_OK;
+}
+
+unsigned mlx5sim_devx_query_xrc_srq(mlx5sim_devx_t *devx)
+{
+    mlx5sim_srq_t *srq = devx->obj;
+    uint8_t *srqc      = devx->fw.out + MLX5SIM_FW_XRC_SRQC;
+
+    mlx5sim_srq_lock(srq);
+    mlx5sim_fw_set(srqc, MLX5SIM_FW_XRC_SRQC_LOG_SIZE,
+                   31 - __builtin_clz(srq->num_wqes));
+    mlx5sim_fw_set(srqc, MLX5SIM_FW_XRC_SRQC_LOG_STRIDE,
+                   srq->wqe_shift - MLX5SIM_DEVX_LOG_SEG);
+    mlx5sim_fw_set(srqc, MLX5SIM_FW_XRC_SRQC_XRCD,
+                   atomic_load(&srq->xrcd) - 1);
+    mlx5sim_fw_set(srqc, MLX5SIM_FW_XRC_SRQC_CQN, srq->cq);
+    mlx5sim_fw_set(srqc, MLX5SIM_FW_XRC_SRQC_USER_INDEX, srq->uidx);
+    mlx5sim_fw_set(srqc, MLX5SIM_FW_XRC_SRQC_PD, srq->pd);
+    mlx5sim_fw_set(srqc, MLX5SIM_FW_XRC_SRQC_LWM, srq->limit);
+    mlx5sim_unlock(&srq->lock);
+    return MLX5SIM_FW_OK;
+}
+
+unsigned mlx5sim_devx_arm_xrc_srq(mlx5sim_devx_t *devx)
+{
+    if (mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_OP_MOD) !=
+        MLX5SIM_DEVX_ARM_XRC_SRQ) {
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    return mlx5sim_devx_arm(devx->obj,
+                            mlx5sim_fw_get(devx->fw.in,
+                                           MLX5SIM_FW_ARM_XRC_SRQ_LWM));
 }

@@ -187,6 +187,7 @@ public:
 /** Opcodes that objects are made and moved with. */
 enum {
     fw_create_mkey = 0x200,
+    fw_query_mkey = 0x201,
     fw_create_cq = 0x400,
     fw_query_cq = 0x402,
     fw_create_qp = 0x500,
@@ -197,11 +198,15 @@ enum {
     fw_2err = 0x507,
     fw_2rst = 0x50a,
     fw_query_qp = 0x50b,
+    fw_query_srq = 0x702,
+    fw_query_xrc_srq = 0x707,
+    fw_arm_xrc_srq = 0x708,
     fw_create_dct = 0x710,
     fw_drain_dct = 0x712,
     fw_query_dct = 0x713,
     fw_alloc_pd = 0x800,
     fw_create_rmp = 0x90c,
+    fw_modify_rmp = 0x90d,
     fw_query_rmp = 0x90f
 };
 

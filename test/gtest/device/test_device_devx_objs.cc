@@ -618,6 +618,240 @@ TEST_F(test_device_devx_objs, no_object_of_commands_is_one_of_verbs)
     });
 }
 
+/* A key tells what it was asked to be, even where its memory is less */
+TEST_F(test_device_devx_objs, keys_tell_what_was_asked_for)
+{
+    run(1, [](rank&) {
+        const unsigned mkc = 128;
+        devx_loop l;
+        command c = key_to(l, l.mem);
+        bytes out;
+
+        c.set(mkc + 17, 4, 0x6).set(mkc + 32, 24, 0xffffff);
+        c.set(mkc + 56, 8, 0x5a).set(mkc + 128, 64, 0x123456789000);
+        c.set(mkc + 192, 64, 4000).set(mkc + 416, 32, 2);
+        object key(l.c.ctx, c);
+        out = key.query(fw_query_mkey, 304);
+        for (unsigned bit : {0, 1, 16, 103, 475}) {
+            REQUIRE_EQ(get(c.in, mkc + bit, 1), get(out, mkc + bit, 1));
+        }
+        REQUIRE(bytes(&c.in[18], &c.in[64]) == bytes(&out[18], &out[64]));
+        REQUIRE_EQ(2, get(out, mkc + 416, 32));
+        REQUIRE_EQ(12, get(out, mkc + 475, 5));
+
+        /* one for work requests is free until one has come */
+        command u(fw_create_mkey, fw_queue_size);
+        u.set(mkc + 1, 1, 1).set(mkc + 16, 1, 1).set(mkc + 22, 2, 2);
+        u.set(mkc + 32, 24, 0xffffff).set(mkc + 104, 24, l.pd);
+        u.set(mkc + 416, 32, 4);
+        object umr(l.c.ctx, u);
+        out = umr.query(fw_query_mkey, 80);
+        REQUIRE(bytes(&u.in[16], &u.in[80]) == bytes(&out[16], &out[80]));
+
+        /* too short a reply; another's number, or a command for others */
+        command query(fw_query_mkey, 16, key.number);
+        out.resize(79);
+        REQUIRE_EQ(EREMOTEIO,
+                   mlx5dv_devx_obj_query(key.v, query.in.data(), 16, out.data(),
+                                         out.size()));
+        REQUIRE_EQ(bad_out_len, out[0]);
+        REQUIRE_EQ(EINVAL,
+                   mlx5dv_devx_obj_query(umr.v, query.in.data(), 16, out.data(),
+                                         out.size()));
+        REQUIRE_EQ(EINVAL,
+                   mlx5dv_devx_obj_query(l.cq.v, query.in.data(), 16,
+                                         out.data(), out.size()));
+    });
+}
+
+/* A command on a queue of verbs. @return errno; status and reply in *out_p */
+int query_srq(const srq &s, unsigned opcode, bytes *out_p)
+{
+    command c(opcode, 16, s.v->handle);
+
+    return mlx5dv_devx_srq_query(s.v, c.in.data(), c.in.size(), out_p->data(),
+                                 out_p->size());
+}
+
+int modify_srq(ibv_srq *s, const command &c, bytes *out_p)
+{
+    out_p->assign(16, 0);
+    return mlx5dv_devx_srq_modify(s, c.in.data(), c.in.size(), out_p->data(),
+                                  out_p->size());
+}
+
+command modify_rmp_command(uint32_t number, unsigned lwm)
+{
+    const unsigned rmpc = 256;
+    command c(fw_modify_rmp, fw_queue_size, number);
+
+    c.set(64, 4, 1).set(191, 1, 1).set(rmpc + 8, 4, 1);
+    c.set(rmpc + 384 + 48, 16, lwm);
+    return c;
+}
+
+/* Shared receive queues of verbs are RMPs, and their limit is the low watermark
+ * of commands */
+TEST_F(test_device_devx_objs, shared_queues_are_asked_and_armed)
+{
+    run(1, [](rank&) {
+        const unsigned wq = 256 + 384;
+        context c;
+        srq s(c, 15);
+        bytes out(272), done;
+        ibv_srq_attr attr = {};
+        ibv_async_event event;
+
+        attr.srq_limit = 5;
+        REQUIRE_EQ(0, query_srq(s, fw_query_rmp, &out));
+        REQUIRE_EQ(0, get(out, wq + 48, 16));
+        REQUIRE_EQ(pd_number(c.pd), get(out, wq + 72, 24));
+        for (int i = 0; i < 8; ++i) {
+            s.recv(i, {});
+        }
+        REQUIRE_EQ(0, ibv_modify_srq(s.v, &attr, IBV_SRQ_LIMIT));
+        REQUIRE_EQ(0, query_srq(s, fw_query_rmp, &out));
+        REQUIRE_EQ(5, get(out, wq + 48, 16));
+
+        uint32_t number = s.v->handle;
+        REQUIRE_EQ(0, modify_srq(s.v, modify_rmp_command(number, 7), &done));
+        REQUIRE_EQ(0, ibv_query_srq(s.v, &attr));
+        REQUIRE_EQ(7, attr.srq_limit);
+        REQUIRE_EQ(0, modify_srq(s.v, modify_rmp_command(number, 3)
+                                      .set(191, 1, 0), &done)); /* nothing */
+        REQUIRE_EQ(0, ibv_query_srq(s.v, &attr));
+        REQUIRE_EQ(7, attr.srq_limit);
+
+        const command wrong[] = {
+            modify_rmp_command(number, attr.max_wr + 1),
+            modify_rmp_command(number, 3).set(64, 4, 3),
+            modify_rmp_command(number, 3).set(256 + 8, 4, 3),
+            modify_rmp_command(number, 3).set(190, 1, 1)
+        };
+        for (const command &w : wrong) {
+            REQUIRE_EQ(EREMOTEIO, modify_srq(s.v, w, &done));
+            REQUIRE_EQ(bad_param, done[0]);
+        }
+        command cut = modify_rmp_command(number, 3);
+        cut.in.resize(271);
+        REQUIRE_EQ(EREMOTEIO, modify_srq(s.v, cut, &done));
+        REQUIRE_EQ(bad_in_len, done[0]);
+
+        /* 8 are posted: that is too few at once */
+        REQUIRE_EQ(0, modify_srq(s.v, modify_rmp_command(number, 9), &done));
+        REQUIRE_EQ(0, ibv_get_async_event(c.ctx, &event));
+        REQUIRE_EQ(IBV_EVENT_SRQ_LIMIT_REACHED, event.event_type);
+        REQUIRE(event.element.srq == s.v);
+        ibv_ack_async_event(&event);
+        REQUIRE_EQ(0, ibv_query_srq(s.v, &attr));
+        REQUIRE_EQ(0, attr.srq_limit);
+
+        /* commands of other kinds of queues */
+        for (unsigned opcode : {fw_query_srq, fw_query_xrc_srq}) {
+            REQUIRE_EQ(EINVAL, query_srq(s, opcode, &out));
+        }
+        REQUIRE_EQ(EINVAL, modify_srq(s.v, command(fw_arm_xrc_srq, 16, number)
+                                           .set(48, 16, 1), &done));
+    });
+}
+
+/* The same for a queue that a command has made */
+TEST_F(test_device_devx_objs, a_queue_of_a_command_tells_of_its_limit)
+{
+    run(1, [](rank&) {
+        devx_loop l;
+        uint16_t limit  = 0x14; /* MLX5_EVENT_TYPE_SRQ_RQ_LIMIT */
+        uint64_t cookie = 0;
+        unsigned status;
+        mlx5dv_devx_event_channel *channel =
+                mlx5dv_devx_create_event_channel(l.c.ctx, omit_data);
+
+        REQUIRE(channel != nullptr);
+        REQUIRE_EQ(0, mlx5dv_devx_subscribe_devx_event(channel, l.rmp.v, 2,
+                                                       &limit, 0x5566));
+        REQUIRE_EQ(0, l.rmp.modify(modify_rmp_command(l.rmp.number, 1),
+                                   &status));
+        pollfd fd = {channel->fd, POLLIN, 0};
+        REQUIRE_EQ(1, poll(&fd, 1, patience_ms));
+        auto *hdr = (mlx5dv_devx_async_event_hdr*)&cookie;
+        REQUIRE_EQ(8, mlx5dv_devx_get_event(channel, hdr, sizeof(cookie)));
+        REQUIRE_EQ(0x5566, cookie);
+        REQUIRE_EQ(0, get(l.rmp.query(fw_query_rmp, 272), 256 + 384 + 48, 16));
+        mlx5dv_devx_destroy_event_channel(channel);
+    });
+}
+
+/* Queues of XRC have commands of their own */
+TEST_F(test_device_devx_objs, shared_queues_of_xrc_are_asked_and_armed)
+{
+    run(1, [](rank&) {
+        context c;
+        cq q(c, 16);
+        ibv_xrcd_init_attr domain = {};
+        ibv_srq_init_attr_ex init = {};
+        ibv_srq_attr attr         = {};
+        bytes out(80), done;
+
+        domain.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+        domain.fd        = -1;
+        domain.oflags    = O_CREAT;
+        init.attr        = {15, 1, 0};
+        init.comp_mask   = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD |
+                           IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD;
+        init.srq_type    = IBV_SRQT_XRC;
+        init.xrcd        = ibv_open_xrcd(c.ctx, &domain);
+        init.cq          = q.v;
+        init.pd          = c.pd;
+        REQUIRE(init.xrcd != nullptr);
+        ibv_srq *s = ibv_create_srq_ex(c.ctx, &init);
+        REQUIRE(s != nullptr);
+
+        auto query = [&](unsigned opcode) {
+            command k(opcode, 16, s->handle);
+
+            return mlx5dv_devx_srq_query(s, k.in.data(), 16, out.data(),
+                                         out.size());
+        };
+        command arm = command(fw_arm_xrc_srq, 16, s->handle)
+                      .set(48, 16, 1).set(112, 16, 6);
+        mlx5dv_cq dcq  = {};
+        mlx5dv_obj obj = {};
+
+        obj.cq.in  = q.v;
+        obj.cq.out = &dcq;
+        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+        REQUIRE_EQ(0, query(fw_query_xrc_srq));
+        REQUIRE_EQ(0, ibv_query_srq(s, &attr));
+        REQUIRE_EQ(attr.max_wr + 1, 1u << get(out, 128 + 4, 4));
+        REQUIRE_EQ(1, get(out, 128 + 37, 3));   /* of 32 bytes */
+        REQUIRE_EQ(dcq.cqn, get(out, 128 + 72, 24));
+        REQUIRE_EQ(pd_number(c.pd), get(out, 128 + 200, 24));
+        REQUIRE_EQ(0, get(out, 128 + 224, 16));
+
+        /* the event is at once, as nothing is posted */
+        REQUIRE_EQ(EREMOTEIO, modify_srq(s, command(arm).set(48, 16, 0),
+                                         &done));
+        REQUIRE_EQ(bad_param, done[0]);
+        REQUIRE_EQ(EREMOTEIO, modify_srq(s, command(arm)
+                                            .set(112, 16, attr.max_wr + 1),
+                                         &done));
+        REQUIRE_EQ(bad_param, done[0]);
+        REQUIRE_EQ(0, modify_srq(s, arm, &done));
+        ibv_async_event event;
+        REQUIRE_EQ(0, ibv_get_async_event(c.ctx, &event));
+        REQUIRE_EQ(IBV_EVENT_SRQ_LIMIT_REACHED, event.event_type);
+        ibv_ack_async_event(&event);
+        REQUIRE_EQ(0, ibv_query_srq(s, &attr));
+        REQUIRE_EQ(0, attr.srq_limit);
+
+        REQUIRE_EQ(EINVAL, query(fw_query_rmp));
+        REQUIRE_EQ(EINVAL, modify_srq(s, modify_rmp_command(s->handle, 1),
+                                      &done));
+        REQUIRE_EQ(0, ibv_destroy_srq(s));
+        REQUIRE_EQ(0, ibv_close_xrcd(init.xrcd));
+    });
+}
+
 /* Memory registered in pieces, of which the first begins and the last ends
  * within its entry, and an entry behind them, as UCX has it */
 class pieces {
