@@ -296,6 +296,96 @@ TEST_F(test_device_devx, infiniband_has_no_addresses_of_roce)
     });
 }
 
+/* Two ways to ask, one device: what a model has by commands it has by verbs */
+TEST_F(test_device_devx, capabilities_are_those_of_verbs_with_all_models)
+{
+    auto field = [](const bytes &out, unsigned bit, unsigned width) {
+        uint64_t value = 0;
+
+        for (unsigned i = 128 + bit; i < 128 + bit + width; ++i) {
+            value = (value << 1) | ((out[i / 8] >> (7 - i % 8)) & 1);
+        }
+        return value;
+    };
+    auto log = [](uint64_t value) {
+        return 63 - __builtin_clzll(value);
+    };
+
+    for (const char *model : {"cx4", "cx5", "cx5ex", "cx6", "cx6dx", "cx7"}) {
+        for (const char *link : {"ib", "roce"}) {
+            for (const char *all : {"y", "n"}) {
+                set_env("MLX5SIM_DIR", dir() + "/" + model + link + all);
+                set_env("MLX5SIM_MODEL", model);
+                set_env("MLX5SIM_LINK", link);
+                set_env("MLX5SIM_PORTS", (*all == 'y') ? "2" : "1");
+                set_env("MLX5SIM_MAX_QP", (*all == 'y') ? "65472" : "1000");
+                set_env("MLX5SIM_PCI_ATOMICS", (*all == 'y') ? "4_8" : "none");
+                set_env("MLX5SIM_LAG", (*all == 'y') ? "2" : "0");
+                for (const char *name : {"MLX5SIM_DC", "MLX5SIM_ODP",
+                                         "MLX5SIM_DM"}) {
+                    set_env(name, all);
+                }
+
+                run(1, [=](rank&) {
+                    context c;
+                    bytes in = command(16, cmd_query_hca_cap), out(16 + 4096);
+                    bytes atomics(16 + 4096);
+                    ibv_device_attr_ex ex = {};
+                    ibv_port_attr port;
+                    mlx5dv_context dv = {};
+                    const ibv_device_attr &v = ex.orig_attr;
+
+                    dv.comp_mask = MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS |
+                                   MLX5DV_CONTEXT_MASK_DCI_STREAMS;
+                    in[7] = 1;
+                    REQUIRE_EQ(0, general(c.ctx, in, out));
+                    in[7] = (3 << 1) | 1;
+                    REQUIRE_EQ(0, general(c.ctx, in, atomics));
+                    REQUIRE_EQ(0, ibv_query_device_ex(c.ctx, nullptr, &ex));
+                    REQUIRE_EQ(0, ibv_query_port(c.ctx, 1, &port));
+                    REQUIRE_EQ(0, mlx5dv_query_device(c.ctx, &dv));
+
+                    REQUIRE_EQ(log(v.max_qp_wr), field(out, 136, 8));
+                    REQUIRE_EQ(log(v.max_qp), field(out, 155, 5));
+                    REQUIRE_EQ(log(v.max_srq), field(out, 171, 5));
+                    REQUIRE_EQ(log(v.max_cqe + 1), field(out, 200, 8));
+                    REQUIRE_EQ(log(v.max_cq), field(out, 219, 5));
+                    REQUIRE_EQ(log(v.max_mr), field(out, 234, 6));
+                    REQUIRE_EQ(log(v.max_qp_init_rd_atom), field(out, 330, 6));
+                    REQUIRE_EQ(log(v.max_qp_rd_atom), field(out, 346, 6));
+                    REQUIRE_EQ(ex.max_dm_size > 0, field(out, 424, 1));
+                    REQUIRE_EQ(port.link_layer == IBV_LINK_LAYER_ETHERNET,
+                               field(out, 438, 2));
+                    REQUIRE_EQ(v.phys_port_cnt, field(out, 440, 8));
+                    REQUIRE_EQ(log(port.max_msg_sz), field(out, 451, 5));
+                    REQUIRE_EQ((dv.flags & MLX5DV_CONTEXT_FLAGS_CQE_V1) != 0,
+                               field(out, 508, 4));
+                    REQUIRE_EQ(port.link_layer == IBV_LINK_LAYER_ETHERNET,
+                               field(out, 541, 1));
+                    REQUIRE_EQ(v.atomic_cap != IBV_ATOMIC_NONE,
+                               field(out, 542, 1));
+                    REQUIRE_EQ((ex.odp_caps.general_caps &
+                                IBV_ODP_SUPPORT) != 0, field(out, 551, 1));
+                    REQUIRE_EQ((dv.comp_mask &
+                                MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS) ?
+                               dv.num_lag_ports : 0, field(out, 636, 4));
+                    REQUIRE_EQ(dv.dci_streams_caps.max_log_num_concurent,
+                               field(out, 1419, 5));
+                    REQUIRE_EQ(dv.dci_streams_caps.max_log_num_errored,
+                               field(out, 1427, 5));
+                    REQUIRE_EQ(*all == 'y', field(out, 538, 1)); /* dct */
+                    REQUIRE_EQ(ex.pci_atomic_caps.fetch_add,
+                               field(atomics, 640, 16));
+                    REQUIRE_EQ(ex.pci_atomic_caps.swap,
+                               field(atomics, 656, 16));
+                    REQUIRE_EQ(ex.pci_atomic_caps.compare_swap,
+                               field(atomics, 672, 16));
+                });
+            }
+        }
+    }
+}
+
 TEST_F(test_device_devx, device_memory_is_told)
 {
     for (const char *dm : {"y", "n"}) {
