@@ -6,6 +6,7 @@
 
 #include <sim/instance/tree.h>
 #include <sim/config/identity.h>
+#include <sim/config/speed.h>
 #include <sim/instance/place.h>
 
 #include <dirent.h>
@@ -515,6 +516,18 @@ static int mlx5sim_tree_replace(const char *path, const char *content)
     return ret;
 }
 
+/* Replace a file in the directory of a port. @return 0, or -1 with errno */
+static int mlx5sim_tree_set_attr(const char *dir, unsigned dev, unsigned port,
+                                 const char *name, const char *content)
+{
+    char pci[MLX5SIM_PCI_NAME_MAX], path[PATH_MAX - 32];
+
+    snprintf(path, sizeof(path), "%s/sysfs/devices/%s/%s/infiniband/mlx5_%u/"
+             "ports/%u/%s", dir, MLX5SIM_PCI_ROOT, mlx5sim_pci_name(dev, pci),
+             dev, port, name);
+    return mlx5sim_tree_replace(path, content);
+}
+
 int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
                           int is_up)
 {
@@ -525,18 +538,24 @@ int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
         {"state",      {"1: DOWN\n", "4: ACTIVE\n"}},
         {"phys_state", {"3: Disabled\n", "5: LinkUp\n"}}
     };
-    char pci[MLX5SIM_PCI_NAME_MAX], path[PATH_MAX - 32];
     unsigned i;
 
     for (i = 0; i < MLX5SIM_TREE_COUNT(attrs); ++i) {
-        snprintf(path, sizeof(path), "%s/sysfs/devices/%s/%s/infiniband/"
-                 "mlx5_%u/ports/%u/%s", dir, MLX5SIM_PCI_ROOT,
-                 mlx5sim_pci_name(dev, pci), dev, port, attrs[i].name);
-        if (mlx5sim_tree_replace(path, attrs[i].content[!!is_up]) != 0) {
+        if (mlx5sim_tree_set_attr(dir, dev, port, attrs[i].name,
+                                  attrs[i].content[!!is_up]) != 0) {
             return -1;
         }
     }
     return 0;
+}
+
+int mlx5sim_tree_set_rate(const char *dir, unsigned dev, unsigned port,
+                          const char *rate)
+{
+    char content[MLX5SIM_SPEED_STR_MAX + 1];
+
+    snprintf(content, sizeof(content), "%s\n", rate);
+    return mlx5sim_tree_set_attr(dir, dev, port, "rate", content);
 }
 
 int mlx5sim_tree_set_counter(const char *dir, unsigned dev, unsigned port,

@@ -33,6 +33,16 @@ int mlx5sim_tree_set_port(const char *dir, unsigned dev, unsigned port,
                           int is_up);
 
 /**
+ * Change the rate of a port in the tree of @a dir.
+ *
+ * @param rate  As sysfs has it.
+ *
+ * @return 0, or -1 with errno.
+ */
+int mlx5sim_tree_set_rate(const char *dir, unsigned dev, unsigned port,
+                          const char *rate);
+
+/**
  * Replace the file of a counter in the tree of @a dir. Who has the old one open
  * keeps its value.
  *

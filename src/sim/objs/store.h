@@ -23,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  28
+#define MLX5SIM_STORE_VERSION  29
 
 /** Where a table lies in the store. */
 typedef struct mlx5sim_table {
@@ -50,6 +50,8 @@ typedef struct mlx5sim_store {
                                      an id has, 0: none */
     uint32_t        cm_next_port; /* search for a free one starts here */
     _Atomic uint32_t ports_down[MLX5SIM_MAX_DEVICES]; /* bit of each port */
+    /* active_speed and active_width << 8 of ports; 0: those of the model */
+    _Atomic uint32_t speeds[MLX5SIM_MAX_DEVICES][MLX5SIM_MAX_PORTS];
     _Atomic uint32_t wire_tag;    /* process of mlx5sim-wire, 0: none yet */
     _Atomic uint32_t cm_is_told;  /* it is about to look at ids */
     mlx5sim_port_shard_t ports[MLX5SIM_MAX_DEVICES][MLX5SIM_MAX_PORTS]

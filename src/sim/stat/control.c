@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/stat/control.h>
+#include <sim/config/model.h>
+#include <sim/config/speed.h>
 #include <sim/instance/instance.h>
 #include <sim/instance/tree.h>
 #include <sim/objs/store.h>
@@ -13,6 +15,12 @@
 /* Port in the event of a failed device (kernel: mlx5_ib_handle_event has 1 for
  * MLX5_DEV_EVENT_SYS_ERROR) */
 #define MLX5SIM_CONTROL_FATAL_PORT 1
+
+/* IBV_EVENT_DEVICE_SPEED_CHANGE of rdma-core 62, which follows
+ * IBV_EVENT_WQ_FATAL; libibverbs hands on events that it does not know. It is
+ * of a device: mlx5_ib's handle_port_change() names no port. */
+#define MLX5SIM_CONTROL_SPEED_CHANGE (IBV_EVENT_WQ_FATAL + 1)
+#define MLX5SIM_CONTROL_NO_PORT      0
 
 
 /* @return 0, or -1 after a message */
@@ -83,6 +91,45 @@ int mlx5sim_control_port(const char *name, int is_up)
     }
     mlx5sim_control_tell(dev, port, is_up ? IBV_EVENT_PORT_ACTIVE :
                                             IBV_EVENT_PORT_ERR, 0);
+    return 0;
+}
+
+int mlx5sim_control_speed(const char *text)
+{
+    const mlx5sim_model_t *model =
+            mlx5sim_model_get(mlx5sim_instance_config()->model);
+    const mlx5sim_speed_t full = {model->active_speed, model->active_width};
+    const char *equals         = strchr(text, '=');
+    char name[32]              = "", rate[MLX5SIM_SPEED_STR_MAX];
+    unsigned dev, port;
+    mlx5sim_speed_t speed;
+
+    if ((equals == NULL) || (equals - text >= (int)sizeof(name)) ||
+        (mlx5sim_speed_parse(equals + 1, &speed) != 0) ||
+        (mlx5sim_speed_rate(&speed) > mlx5sim_speed_rate(&full))) {
+        fprintf(stderr, "mlx5sim-stat: '%s' is not a port and its speed, such "
+                "as mlx5_0:1=2xEDR: 1, 2, 4, 8 or 12 lanes of SDR, DDR, QDR, "
+                "FDR10, FDR, EDR, HDR or NDR, and up to %s\n", text,
+                mlx5sim_speed_str(&full, rate));
+        return 1;
+    }
+
+    memcpy(name, text, equals - text);
+    if (mlx5sim_control_parse(name, 1, &dev, &port) != 0) {
+        return 1;
+    }
+
+    if (mlx5sim_tree_set_rate(mlx5sim_instance_dir(), dev, port,
+                              mlx5sim_speed_str(&speed, rate)) != 0) {
+        fprintf(stderr, "mlx5sim-stat: could not write the rate of %s: %m\n",
+                name);
+        return 1;
+    }
+
+    atomic_store(&mlx5sim_store->speeds[dev][port - 1],
+                 speed.lane | (speed.width << 8));
+    mlx5sim_control_tell(dev, MLX5SIM_CONTROL_NO_PORT,
+                         MLX5SIM_CONTROL_SPEED_CHANGE, 0);
     return 0;
 }
 

@@ -20,6 +20,17 @@
 int mlx5sim_control_port(const char *name, int is_up);
 
 /**
+ * Give a port another speed, as a link that is slower for a while has: who has
+ * the device open gets the event that its speed has changed, which names no
+ * port. Traffic is as fast as before.
+ *
+ * @param text  "mlx5_0:1=2xEDR", up to the rate of the model
+ *
+ * @return 0, or 1 after a message.
+ */
+int mlx5sim_control_speed(const char *text);
+
+/**
  * Fail a device: IBV_EVENT_DEVICE_FATAL. For who has it open now, commands fail
  * with EIO and nothing completes any more; whoever opens it afterwards finds it
  * recovered, as after a reset by the driver.

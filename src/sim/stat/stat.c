@@ -37,6 +37,7 @@ static void usage(FILE *stream)
             "       mlx5sim-stat --check-program FILE\n"
             "       mlx5sim-stat --port-down | --port-up DEVICE:PORT "
             "[--dir DIR]\n"
+            "       mlx5sim-stat --port-speed DEVICE:PORT=SPEED [--dir DIR]\n"
             "       mlx5sim-stat --fatal DEVICE [--dir DIR]\n"
             "       mlx5sim-stat --remove [--force] [--dir DIR]\n"
             "       mlx5sim-stat --make-private PID\n"
@@ -61,6 +62,9 @@ static void usage(FILE *stream)
             "                 into that program\n"
             "  --port-down, --port-up DEVICE:PORT\n"
             "                 take a port such as mlx5_0:1 down, or up again\n"
+            "  --port-speed DEVICE:PORT=SPEED\n"
+            "                 give a port another speed, such as "
+            "mlx5_0:1=2xEDR\n"
             "  --fatal DEVICE fail a device such as mlx5_0 for those who have "
             "it open\n"
             "  --remove       remove the instance, unless a process uses it; "
@@ -157,6 +161,7 @@ int main(int argc, char **argv)
         {"dir", required_argument, NULL, 'd'},
         {"port-down", required_argument, NULL, 'n'},
         {"port-up", required_argument, NULL, 'u'},
+        {"port-speed", required_argument, NULL, 's'},
         {"fatal", required_argument, NULL, 'f'},
         {"remove", no_argument, NULL, 'r'},
         {"force", no_argument, NULL, 'F'},
@@ -208,6 +213,7 @@ int main(int argc, char **argv)
             break;
         case 'n':
         case 'u':
+        case 's':
         case 'f':
             action = opt;
             name   = optarg;
@@ -272,6 +278,8 @@ int main(int argc, char **argv)
     tell_ports(dir);
     if (action == 'f') {
         return mlx5sim_control_fatal(name);
+    } else if (action == 's') {
+        return mlx5sim_control_speed(name);
     } else if (action != 0) {
         return mlx5sim_control_port(name, action == 'u');
     }

@@ -121,6 +121,7 @@ static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
     const mlx5sim_model_t *model           = mlx5sim_model_get(config->model);
     int is_roce                            = config->link == MLX5SIM_LINK_ROCE;
     struct ib_uverbs_query_port_resp reply = {0};
+    uint32_t speed;
     int is_down;
 
     if ((in->port_num == 0) || (in->port_num > config->ports)) {
@@ -146,8 +147,10 @@ static int mlx5sim_cmd_query_port(mlx5sim_cmd_t *cmd)
                                             in->port_num);
     reply.max_vl_num     = 3;
     reply.subnet_timeout = is_roce ? 0 : 18;
-    reply.active_width   = model->active_width;
-    reply.active_speed   = model->active_speed;
+    speed                = atomic_load(&mlx5sim_store->speeds[cmd->ctx->dev]
+                                               [in->port_num - 1]);
+    reply.active_width   = (speed != 0) ? speed >> 8 : model->active_width;
+    reply.active_speed   = (speed != 0) ? speed & 0xff : model->active_speed;
     reply.phys_state     = is_down ? 3 : 5; /* Disabled, LinkUp */
     reply.link_layer     = is_roce ? IBV_LINK_LAYER_ETHERNET :
                                      IBV_LINK_LAYER_INFINIBAND;

@@ -101,6 +101,63 @@ TEST_F(test_device_async, ports_go_down_and_come_up)
     });
 }
 
+/* A link that is slower tells so, and all that is known of it is the new
+ * speed. The event is newer than this rdma-core, and names no port. */
+TEST_F(test_device_async, ports_change_their_speed)
+{
+    const auto speed_change = (ibv_event_type)20;
+
+    set_env("MLX5SIM_PORTS", "2");
+    set_env("MLX5SIM_DEVICES", "2");
+    set_env("MLX5SIM_MODEL", "cx6");
+    run(1, [this, speed_change](rank&) {
+        static const struct {
+            const char *text;
+            unsigned   width, lane;
+            const char *rate;
+        } speeds[] = {
+            {"2xHDR", 16, 64, "100 Gb/sec (2X HDR)"},
+            {"1xFDR", 1, 16, "14 Gb/sec (1X FDR)"},
+            {"1xSDR", 1, 1, "2.5 Gb/sec (1X)"},
+            {"12xQDR", 8, 4, "120 Gb/sec (12X QDR)"},
+            {"8xEDR", 4, 32, "200 Gb/sec (8X EDR)"},
+            {"4xHDR", 2, 64, "200 Gb/sec (4X HDR)"}
+        };
+        context first, again, other(1);
+        const std::string rate = std::string("/sys/class/infiniband/") +
+                                 ibv_get_device_name(first.ctx->device) +
+                                 "/ports/2/rate";
+        ibv_port_attr before, attr;
+
+        REQUIRE_EQ(0, ibv_query_port(first.ctx, 1, &before));
+        REQUIRE_EQ(64, before.active_speed);
+        for (const auto &s : speeds) {
+            control(std::string("--port-speed mlx5_0:2=") + s.text);
+            expect_event(first.ctx, speed_change, 0);
+            expect_event(again.ctx, speed_change, 0);
+            expect_no_event(first.ctx);
+            expect_no_event(other.ctx);
+            REQUIRE_EQ(0, ibv_query_port(first.ctx, 2, &attr));
+            REQUIRE_EQ(s.width, attr.active_width);
+            REQUIRE_EQ(s.lane, attr.active_speed);
+            REQUIRE_EQ(IBV_PORT_ACTIVE, attr.state);
+            REQUIRE(read_line(rate) == s.rate);
+            REQUIRE_EQ(0, ibv_query_port(first.ctx, 1, &attr));
+            REQUIRE_EQ(before.active_width, attr.active_width);
+            REQUIRE_EQ(before.active_speed, attr.active_speed);
+        }
+
+        std::string output;
+        for (const char *wrong : {"mlx5_0:2", "mlx5_0:2=", "mlx5_0:2=4xNDR",
+                                  "mlx5_0:2=3xEDR", "mlx5_0:2=4xEDRs",
+                                  "mlx5_0:3=4xEDR", "=4xEDR",
+                                  "mlx5_0:2=12xHDR"}) {
+            REQUIRE(stat(std::string("--port-speed ") + wrong, &output) != 0);
+        }
+        expect_no_event(first.ctx);
+    });
+}
+
 /* Requesters repeat until it is up again */
 TEST_F(test_device_async, messages_wait_for_a_port_that_is_down)
 {
