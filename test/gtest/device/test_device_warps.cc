@@ -149,8 +149,15 @@ TEST_F(test_device_warps, a_seed_does_the_same_again)
 
 TEST_F(test_device_warps, warps_at_once_keep_the_order)
 {
-    for (const char *exec : {"sync", "deferred"}) {
-        set_env("MLX5SIM_EXEC", exec);
+    static const struct {
+        const char *exec, *seed;
+    } ways[] = {
+        {"sync", "1"}, {"deferred", "1"}, {"deferred", "2"}, {"deferred", "3"}
+    };
+
+    for (const auto &way : ways) {
+        set_env("MLX5SIM_EXEC", way.exec);
+        set_env("MLX5SIM_SEED", way.seed);
         for (const std::string &who : sharing) {
             warps({"-s", who, "-n", "16", "-d", "32"});
         }
