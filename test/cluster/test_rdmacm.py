@@ -13,7 +13,7 @@ import nodes
 PORT = "7471"
 NODE1, NODE1_IPV6 = "10.77.0.1", "fd77:0:0:0::1"
 NOBODY, PEER = "10.77.0.99", "10.77.0.33"  # of the nodes' network
-NOBODYS_PORT = "7999"
+NOBODYS_PORT, OTHER_PORT = "7999", "7480"
 
 
 def rping(address, *options):
@@ -159,6 +159,20 @@ class RdmacmPeer(Peer):
 
     def test_silent(self):
         self.with_server("silent", 4000)
+
+    def test_flood(self):
+        """Requests that never go on keep nobody else from connecting, neither
+        while the program waits for the first of them nor afterwards."""
+        server = self.cluster.start(1, *rping(NODE1)[0], environment=(
+            "MLX5SIM_CM_TIMEOUT=8000",))
+        try:
+            self.good(self.peer("flood").wait(nodes.PATIENCE))
+            self.pair(*rping(NODE1, "-p", OTHER_PORT), "rdma-ping-4")
+        except BaseException:
+            server.finish()
+            raise
+        self.assertFalse(server.wait(nodes.PATIENCE).timed_out)
+        self.pair(*rping(NODE1), "rdma-ping-4")
 
     def with_client(self, case, timeout, wanted):
         peer = self.peer(case)
