@@ -48,7 +48,7 @@ protected:
 
         for (int i = 0; (mem != NULL) && (i < UCP_OPT_MEM_ENTRIES); ++i) {
             ucp_mem_h memh = &mem->entries[i]->memh;
-            if ((memh->parent != NULL) && !mem->entries[i]->is_stale &&
+            if ((memh->parent != NULL) && (mem->entries[i]->end != 0) &&
                 (address >= memh->super.super.start) &&
                 (address < memh->super.super.end) &&
                 ucs_test_all_flags(memh->parent->super.flags,

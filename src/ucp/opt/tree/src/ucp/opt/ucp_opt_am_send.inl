@@ -197,7 +197,8 @@ ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
 {
     const ucp_opt_eager_zcopy_t *zcopy = &ep->opt_eager.am_zcopy;
     ucp_opt_am_send_args_t args;
-    ucs_status_ptr_t ret;
+    ucs_status_t status;
+    ucp_request_t *req;
     ucp_am_hdr_t hdr;
     ssize_t packed;
 
@@ -220,11 +221,13 @@ ucp_opt_am_send_nbx_memh(ucp_ep_h ep, unsigned id, const void *header,
     } else if (ucp_opt_zcopy_is_possible(zcopy, length) &&
                ucp_opt_zcopy_is_registered(ep, param->memh)) {
         ucp_am_fill_short_header(&hdr, id, 0, 0);
-        ret = ucp_opt_zcopy_send_memh(ep, zcopy, UCP_REQUEST_FLAG_SEND_AM,
-                                      UCP_AM_ID_AM_SINGLE, &hdr, sizeof(hdr),
-                                      buffer, length, param);
-        if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
-            return ret;
+        status = ucp_opt_zcopy_send_memh(ep, zcopy, UCP_REQUEST_FLAG_SEND_AM,
+                                         UCP_AM_ID_AM_SINGLE, &hdr, sizeof(hdr),
+                                         buffer, length, param, &req);
+        if (ucs_likely(status == UCS_INPROGRESS)) {
+            return req + 1;
+        } else if (status != UCS_ERR_NO_RESOURCE) {
+            return UCS_STATUS_PTR(status);
         }
     }
 
@@ -239,16 +242,20 @@ ucp_opt_am_send_nbx_own(ucp_ep_h ep, unsigned id, const void *buffer,
                         size_t length)
 {
     ucp_opt_am_send_args_t args;
-    ucs_status_ptr_t ret;
+    ucs_status_t status;
+    ucp_request_t *req;
     ucp_am_hdr_t hdr;
 
     UCP_OPT_AM_SEND_KEEP(args, ep, id, NULL, 0, buffer, count, param);
     ucp_am_fill_short_header(&hdr, id, 0, 0);
-    ret = ucp_opt_zcopy_send_own(ep, &ep->opt_eager.am_zcopy,
-                                 UCP_REQUEST_FLAG_SEND_AM, UCP_AM_ID_AM_SINGLE,
-                                 &hdr, sizeof(hdr), buffer, length, param);
-    if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
-        return ret;
+    status = ucp_opt_zcopy_send_own(ep, &ep->opt_eager.am_zcopy,
+                                    UCP_REQUEST_FLAG_SEND_AM,
+                                    UCP_AM_ID_AM_SINGLE, &hdr, sizeof(hdr),
+                                    buffer, length, param, &req);
+    if (ucs_likely(status == UCS_INPROGRESS)) {
+        return req + 1;
+    } else if (status != UCS_ERR_NO_RESOURCE) {
+        return UCS_STATUS_PTR(status);
     }
 
     return ucp_opt_am_send_nbx_retry(&args);
@@ -356,7 +363,6 @@ ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
     }
 
 out_long:
-
     return ucp_opt_am_send_nbx_long(ep, id, header, header_length, buffer,
                                     count, param);
 }

@@ -35,26 +35,15 @@ static inline void ucp_opt_mem_unlock(ucp_opt_mem_t *mem)
     }
 }
 
-/* Whether a registration is still what is known for its memory. The thread that
- * unmaps memory, or invalidates its registration, clears the flag before
- * anybody can have other memory at the same address. */
-static inline int ucp_opt_mem_is_known(ucp_mem_h parent)
-{
-    return ucs_test_all_flags(parent->super.flags,
-                              UCS_RCACHE_REGION_FLAG_REGISTERED |
-                              UCS_RCACHE_REGION_FLAG_PGTABLE);
-}
-
 static inline int
 ucp_opt_mem_fits(const ucp_opt_mem_entry_t *entry, ucs_pgt_addr_t start,
-                 ucs_pgt_addr_t end, ucp_md_map_t md_map, unsigned uct_flags)
+                 ucs_pgt_addr_t end, ucp_md_map_t md_map, unsigned access)
 {
     const ucp_mem_t *memh = &entry->memh;
 
-    return (start >= memh->super.super.start) &&
-           (end <= memh->super.super.end) && !entry->is_stale &&
+    return (start >= entry->start) && (end <= entry->end) &&
            ucs_test_all_flags(memh->md_map, md_map) &&
-           ucs_test_all_flags(memh->uct_flags, uct_flags) &&
+           ucs_test_all_flags(memh->uct_flags, access) &&
            ucp_opt_mem_is_known(memh->parent);
 }
 
@@ -101,6 +90,7 @@ static void ucp_opt_mem_create(ucp_worker_h worker)
         entry->mem      = mem;
         mem->entries[i] = entry;
     }
+    mem->found = mem->entries[0];
 
     UCP_THREAD_CS_ENTER(&context->mt_lock);
     ucs_list_add_tail(&context->opt_mem, &mem->list);
@@ -116,15 +106,12 @@ static ucp_mem_h ucp_opt_mem_take_out(ucp_opt_mem_entry_t *entry)
 {
     ucp_mem_h parent = entry->memh.parent;
 
+    entry->end = 0;
     if (entry->uses > 0) {
-        entry->is_stale = 1;
         return NULL;
     }
 
-    entry->is_stale               = 0;
-    entry->memh.parent            = NULL;
-    entry->memh.super.super.start = 0;
-    entry->memh.super.super.end   = 0;
+    entry->memh.parent = NULL;
     return parent;
 }
 
@@ -153,6 +140,12 @@ static ucp_opt_mem_entry_t *ucp_opt_mem_victim(ucp_opt_mem_t *mem)
     return NULL;
 }
 
+/* Memory domains of a registration, if it allows that. */
+static ucp_md_map_t ucp_opt_mem_md_map(ucp_mem_h memh, unsigned access)
+{
+    return ucs_test_all_flags(memh->uct_flags, access) ? memh->md_map : 0;
+}
+
 /* Have the worker remember a registration, whose reference the caller hands
  * over. Returns the worker's handle, in use; NULL if it keeps none. */
 static ucp_mem_h ucp_opt_mem_remember(ucp_context_h context, ucp_opt_mem_t *mem,
@@ -169,10 +162,16 @@ static ucp_mem_h ucp_opt_mem_remember(ucp_context_h context, ucp_opt_mem_t *mem,
         ucp_opt_mem_give_back(context, ucp_opt_mem_take_out(entry));
         own = &entry->memh;
         memcpy(own, memh, ucp_memh_size(context));
-        own->flags |= UCP_MEMH_FLAG_OPT;
-        own->parent = memh;
-        entry->uses = 1;
-        mem->last   = mem->next;
+        own->flags  |= UCP_MEMH_FLAG_OPT;
+        own->parent  = memh;
+        entry->start = memh->super.super.start;
+        entry->end   = memh->super.super.end;
+        entry->uses  = 1;
+        /* As ucp_opt_zcopy_access() */
+        entry->send_md_map[0] = ucp_opt_mem_md_map(memh, UCT_MD_MEM_ACCESS_RMA);
+        entry->send_md_map[1] = ucp_opt_mem_md_map(
+                memh, UCT_MD_MEM_ACCESS_LOCAL_READ);
+        mem->found = entry;
     }
     ucp_opt_mem_unlock(mem);
     UCP_THREAD_CS_EXIT(&context->mt_lock);
@@ -218,7 +217,7 @@ ucs_status_t ucp_opt_mem_get(ucp_worker_h worker, void *address, size_t length,
     ucs_pgt_addr_t start = (uintptr_t)address;
     unsigned access      = UCP_MM_UCT_ACCESS_FLAGS(uct_flags);
     ucp_opt_mem_entry_t *entry;
-    unsigned i, index;
+    unsigned i;
 
     if (ucs_unlikely((mem == NULL) ||
                      ucp_opt_rcache_has_events(worker->context->rcache))) {
@@ -226,16 +225,16 @@ ucs_status_t ucp_opt_mem_get(ucp_worker_h worker, void *address, size_t length,
     }
 
     ucp_opt_mem_lock(mem);
+    entry = mem->found;
     for (i = 0; i < UCP_OPT_MEM_ENTRIES; ++i) {
-        index = (mem->last + i) % UCP_OPT_MEM_ENTRIES;
-        entry = mem->entries[index];
         if (ucp_opt_mem_fits(entry, start, start + length, md_map, access)) {
             ++entry->uses;
-            mem->last = index;
-            *memh_p   = &entry->memh;
+            mem->found = entry;
+            *memh_p    = &entry->memh;
             ucp_opt_mem_unlock(mem);
             return UCS_OK;
         }
+        entry = mem->entries[i];
     }
     ucp_opt_mem_unlock(mem);
 
@@ -248,16 +247,27 @@ void ucp_opt_mem_release(ucp_mem_h memh)
 {
     ucp_opt_mem_entry_t *entry = ucs_container_of(memh, ucp_opt_mem_entry_t,
                                                   memh);
-    ucp_mem_h parent           = NULL;
 
     ucp_opt_mem_lock(entry->mem);
     ucs_assert(entry->uses > 0);
-    if ((--entry->uses == 0) && ucs_unlikely(entry->is_stale)) {
-        parent = ucp_opt_mem_take_out(entry);
-    }
+    --entry->uses;
     ucp_opt_mem_unlock(entry->mem);
 
-    if (ucs_unlikely(parent != NULL)) {
+    if (ucs_unlikely(entry->end == 0)) {
+        ucp_opt_mem_release_gone(entry);
+    }
+}
+
+void ucp_opt_mem_release_gone(ucp_opt_mem_entry_t *entry)
+{
+    ucp_mem_h parent;
+
+    /* Unless another thread has seen before that nobody uses it */
+    ucp_opt_mem_lock(entry->mem);
+    parent = ucp_opt_mem_take_out(entry);
+    ucp_opt_mem_unlock(entry->mem);
+
+    if (parent != NULL) {
         ucp_memh_put(parent);
     }
 }

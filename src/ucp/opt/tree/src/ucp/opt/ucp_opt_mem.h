@@ -35,7 +35,12 @@
 typedef struct ucp_opt_mem_entry {
     struct ucp_opt_mem *mem;      /**< whose it is */
     unsigned           uses;      /**< operations that have it */
-    int                is_stale;  /**< it is given back after these */
+    ucs_pgt_addr_t     start;     /**< of its memory */
+    ucs_pgt_addr_t     end;       /**< behind it; 0: nobody finds it any more,
+                                       and it is given back after its uses */
+    /** Memory domains by which it can be sent, for version 1 of the protocols
+     *  and for version 2 */
+    ucp_md_map_t       send_md_map[2];
     ucp_mem_t          memh;      /**< copy; without a parent if there is
                                        none. Last, since it ends in an array */
 } ucp_opt_mem_entry_t;
@@ -46,8 +51,8 @@ typedef struct ucp_opt_mem {
     ucs_list_link_t     list;      /**< of the context, under its lock */
     int                 is_shared; /**< whether others may look: lock it */
     ucs_spinlock_t      lock;      /**< all below; taken after the context's */
-    unsigned            last;      /**< what was found last */
     unsigned            next;      /**< where to look for one to replace */
+    ucp_opt_mem_entry_t *found;    /**< what was found last */
     ucp_opt_mem_entry_t *entries[UCP_OPT_MEM_ENTRIES];
 } ucp_opt_mem_t;
 
@@ -89,6 +94,10 @@ ucs_status_t ucp_opt_mem_get(ucp_worker_h worker, void *address, size_t length,
  *  any more. */
 void ucp_opt_mem_release(ucp_mem_h memh);
 
+/** Part of @ref ucp_opt_mem_release: the registration has to go, if this was
+ *  the last operation that used it. */
+void ucp_opt_mem_release_gone(ucp_opt_mem_entry_t *entry);
+
 /** Part of ucp_memh_put(), for handles with a parent: whether it was one of a
  *  worker's, which is given back then. */
 static inline int ucp_opt_mem_put(ucp_mem_h memh)
@@ -99,6 +108,14 @@ static inline int ucp_opt_mem_put(ucp_mem_h memh)
 
     ucp_opt_mem_release(memh);
     return 1;
+}
+
+/** Whether a registration is still what is known for its memory. The thread
+ *  that unmaps memory, or invalidates its registration, clears the flag before
+ *  anybody can have other memory at the same address. */
+static inline int ucp_opt_mem_is_known(ucp_mem_h parent)
+{
+    return parent->super.flags & UCS_RCACHE_REGION_FLAG_PGTABLE;
 }
 
 /** Give back what workers hold of memory that has been unmapped. To be called

@@ -170,7 +170,8 @@ ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
 {
     const ucp_opt_eager_zcopy_t *zcopy = &ep->opt_eager.tag_zcopy;
     ucp_opt_tag_send_args_t args;
-    ucs_status_ptr_t ret;
+    ucs_status_t status;
+    ucp_request_t *req;
     ssize_t packed;
 
     UCP_CONTEXT_CHECK_FEATURE_FLAGS(ep->worker->context, UCP_FEATURE_TAG,
@@ -189,12 +190,15 @@ ucp_opt_tag_send_nbx_memh(ucp_ep_h ep, const void *buffer, size_t length,
         }
     } else if (ucp_opt_zcopy_is_possible(zcopy, length) &&
                ucp_opt_zcopy_is_registered(ep, param->memh)) {
-        ret = ucp_opt_zcopy_send_memh(ep, zcopy, UCP_REQUEST_FLAG_SEND_TAG,
-                                      UCP_AM_ID_EAGER_ONLY, &args.tag,
-                                      sizeof(args.tag), buffer, length, param);
-        if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
+        status = ucp_opt_zcopy_send_memh(ep, zcopy, UCP_REQUEST_FLAG_SEND_TAG,
+                                         UCP_AM_ID_EAGER_ONLY, &args.tag,
+                                         sizeof(args.tag), buffer, length,
+                                         param, &req);
+        if (ucs_likely(status == UCS_INPROGRESS)) {
             UCP_EP_STAT_TAG_OP(ep, EAGER);
-            return ret;
+            return req + 1;
+        } else if (status != UCS_ERR_NO_RESOURCE) {
+            return UCS_STATUS_PTR(status);
         }
     }
 
@@ -208,16 +212,20 @@ ucp_opt_tag_send_nbx_own(ucp_ep_h ep, const void *buffer, size_t count,
                          size_t length)
 {
     ucp_opt_tag_send_args_t args;
-    ucs_status_ptr_t ret;
+    ucs_status_t status;
+    ucp_request_t *req;
 
     UCP_OPT_TAG_SEND_KEEP(args, ep, buffer, count, tag, param);
-    ret = ucp_opt_zcopy_send_own(ep, &ep->opt_eager.tag_zcopy,
-                                 UCP_REQUEST_FLAG_SEND_TAG,
-                                 UCP_AM_ID_EAGER_ONLY, &args.tag,
-                                 sizeof(args.tag), buffer, length, param);
-    if (ucs_likely(ret != UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE))) {
+    status = ucp_opt_zcopy_send_own(ep, &ep->opt_eager.tag_zcopy,
+                                    UCP_REQUEST_FLAG_SEND_TAG,
+                                    UCP_AM_ID_EAGER_ONLY, &args.tag,
+                                    sizeof(args.tag), buffer, length, param,
+                                    &req);
+    if (ucs_likely(status == UCS_INPROGRESS)) {
         UCP_EP_STAT_TAG_OP(ep, EAGER);
-        return ret;
+        return req + 1;
+    } else if (status != UCS_ERR_NO_RESOURCE) {
+        return UCS_STATUS_PTR(status);
     }
 
     return ucp_opt_tag_send_nbx_retry(&args);

@@ -55,9 +55,9 @@ static void ucp_opt_zcopy_completion(uct_completion_t *self)
 }
 
 /* Send it. Of the request is set what ucp_request_query() looks at, and what
- * completes it. Without resources of the transport it has none, and can be sent
- * by the protocol. */
-static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+ * completes it. If the status is not UCS_INPROGRESS, the request is gone:
+ * without resources of the transport the protocol can send the message. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
 ucp_opt_zcopy_send(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
                    uint32_t flag, uint8_t am_id, const void *header,
                    size_t header_length, const void *buffer, size_t length,
@@ -96,26 +96,28 @@ ucp_opt_zcopy_send(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
                              &iov, 1, 0, &req->send.state.uct_comp);
     if (ucs_likely(status == UCS_INPROGRESS)) {
         ucp_request_set_send_callback_param(param, req, send);
-        return req + 1;
+    } else {
+        ucp_request_put_param(param, req);
     }
 
-    ucp_request_put_param(param, req);
-    return UCS_STATUS_PTR(status);
+    return status;
 }
 
-/* Send it from memory that the user has registered. */
-static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+/* Send it from memory that the user has registered. The request is set if the
+ * status is UCS_INPROGRESS. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
 ucp_opt_zcopy_send_memh(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
                         uint32_t flag, uint8_t am_id, const void *header,
                         size_t header_length, const void *buffer, size_t length,
-                        const ucp_request_param_t *param)
+                        const ucp_request_param_t *param, ucp_request_t **req_p)
 {
     ucp_request_t *req;
 
     req = ucp_request_get_param(ep->worker, param, {
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+        return UCS_ERR_NO_MEMORY;
     });
 
+    *req_p                        = req;
     req->send.state.uct_comp.func = ucp_opt_zcopy_completion;
     return ucp_opt_zcopy_send(ep, zcopy, flag, am_id, header, header_length,
                               buffer, length,
@@ -138,53 +140,162 @@ ucp_opt_zcopy_send_memh(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
     ((_worker)->flags & UCP_WORKER_FLAG_OPT_MEM)
 
 
+/* Part of ucp_opt_mem_get_found(), with the lock if there is one. */
+static UCS_F_ALWAYS_INLINE ucp_mem_h
+ucp_opt_mem_use_found(ucp_opt_mem_t *mem, ucs_pgt_addr_t start,
+                      ucs_pgt_addr_t end, ucp_md_index_t md_index,
+                      unsigned is_v2)
+{
+    ucp_opt_mem_entry_t *entry = mem->found;
+
+    if (ucs_unlikely((start < entry->start) || (end > entry->end) ||
+                     !(entry->send_md_map[is_v2] & UCS_BIT(md_index)) ||
+                     !ucp_opt_mem_is_known(entry->memh.parent))) {
+        return NULL;
+    }
+
+    ++entry->uses;
+    return &entry->memh;
+}
+
+/**
+ * As @ref ucp_opt_mem_get for a message, if its buffer is in what was found
+ * last.
+ *
+ * @param worker    Worker, which UCP_WORKER_FLAG_OPT_MEM is set for.
+ * @param address   Buffer.
+ * @param length    Its length in bytes, not 0.
+ * @param md_index  Memory domain that sends it.
+ * @param is_v2     Version of the protocols: 0 or 1.
+ *
+ * @return Memory handle of the worker, or NULL.
+ */
+static UCS_F_ALWAYS_INLINE ucp_mem_h
+ucp_opt_mem_get_found(ucp_worker_h worker, const void *address, size_t length,
+                      ucp_md_index_t md_index, unsigned is_v2)
+{
+    ucp_opt_mem_t *mem   = worker->opt_mem;
+    ucs_pgt_addr_t start = (uintptr_t)address;
+    ucp_mem_h memh;
+
+    if (ucs_unlikely((mem == NULL) ||
+                     ucp_opt_rcache_has_events(worker->context->rcache))) {
+        return NULL;
+    }
+
+    if (!mem->is_shared) {
+        return ucp_opt_mem_use_found(mem, start, start + length, md_index,
+                                     is_v2);
+    }
+
+    ucs_spin_lock(&mem->lock);
+    memh = ucp_opt_mem_use_found(mem, start, start + length, md_index, is_v2);
+    ucs_spin_unlock(&mem->lock);
+    return memh;
+}
+
+/* As ucp_opt_mem_release(), in place. */
+static UCS_F_ALWAYS_INLINE void ucp_opt_mem_end_use(ucp_mem_h memh)
+{
+    ucp_opt_mem_entry_t *entry = ucs_container_of(memh, ucp_opt_mem_entry_t,
+                                                  memh);
+
+    ucs_assert(entry->uses > 0);
+    if (entry->mem->is_shared) {
+        ucs_spin_lock(&entry->mem->lock);
+        --entry->uses;
+        ucs_spin_unlock(&entry->mem->lock);
+    } else {
+        --entry->uses;
+    }
+
+    /* Who wants it to go from here on sees that nobody uses it */
+    if (ucs_unlikely(entry->end == 0)) {
+        ucp_opt_mem_release_gone(entry);
+    }
+}
+
+static UCS_F_NOINLINE void ucp_opt_zcopy_put_other(ucp_mem_h memh)
+{
+    ucp_memh_put(memh);
+}
+
+static UCS_F_ALWAYS_INLINE void ucp_opt_zcopy_put(ucp_mem_h memh)
+{
+    if (ucs_likely(memh->flags & UCP_MEMH_FLAG_OPT)) {
+        ucp_opt_mem_end_use(memh);
+    } else {
+        ucp_opt_zcopy_put_other(memh);
+    }
+}
+
 static void ucp_opt_zcopy_completion_own(uct_completion_t *self)
 {
     ucp_request_t *req = ucs_container_of(self, ucp_request_t,
                                           send.state.uct_comp);
 
-    ucp_memh_put(req->send.state.dt_iter.type.contig.memh);
+    ucp_opt_zcopy_put(req->send.state.dt_iter.type.contig.memh);
     ucp_request_complete_send(req, self->status);
+}
+
+/* A buffer that is not the one of the message before. NULL if it cannot be
+ * registered for the lane. */
+static UCS_F_NOINLINE ucp_mem_h
+ucp_opt_zcopy_get_other(ucp_ep_h ep, const void *buffer, size_t length)
+{
+    ucp_mem_h memh;
+
+    if (ucp_opt_mem_get(ep->worker, (void*)buffer, length,
+                        UCS_BIT(ep->opt_eager.md_index),
+                        ucp_opt_zcopy_access(ep), &memh) != UCS_OK) {
+        return NULL;
+    }
+
+    if (!ucp_opt_zcopy_is_registered(ep, memh)) {
+        ucp_opt_zcopy_put(memh);
+        return NULL;
+    }
+
+    return memh;
 }
 
 /* Send it from memory that the worker remembers to be registered, or registers
  * now. Errors are left to the protocol, as are resources. */
-static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 ucp_opt_zcopy_send_own(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
                        uint32_t flag, uint8_t am_id, const void *header,
                        size_t header_length, const void *buffer, size_t length,
-                       const ucp_request_param_t *param)
+                       const ucp_request_param_t *param, ucp_request_t **req_p)
 {
-    ucs_status_ptr_t ret;
+    ucs_status_t status;
     ucp_request_t *req;
     ucp_mem_h memh;
 
-    if (ucs_unlikely(ucp_opt_mem_get(ep->worker, (void*)buffer, length,
-                                     UCS_BIT(ep->opt_eager.md_index),
-                                     ucp_opt_zcopy_access(ep),
-                                     &memh) != UCS_OK)) {
-        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    }
-
-    ret = UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
-    if (ucs_likely(ucp_opt_zcopy_is_registered(ep, memh))) {
-        req = ucp_request_get_param(ep->worker, param, {
-            ucp_memh_put(memh);
-            return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-        });
-
-        req->send.state.uct_comp.func            = ucp_opt_zcopy_completion_own;
-        req->send.state.dt_iter.type.contig.memh = memh;
-        ret = ucp_opt_zcopy_send(ep, zcopy, flag, am_id, header, header_length,
-                                 buffer, length,
-                                 memh->uct[ep->opt_eager.md_index], req, param);
-        if (ucs_likely(UCS_PTR_IS_PTR(ret))) {
-            return ret;
+    memh = ucp_opt_mem_get_found(ep->worker, buffer, length,
+                                 ep->opt_eager.md_index, ep->opt_eager.is_v2);
+    if (ucs_unlikely(memh == NULL)) {
+        memh = ucp_opt_zcopy_get_other(ep, buffer, length);
+        if (ucs_unlikely(memh == NULL)) {
+            return UCS_ERR_NO_RESOURCE;
         }
     }
 
-    ucp_memh_put(memh);
-    return ret;
+    req = ucp_request_get_param(ep->worker, param, {
+        ucp_opt_zcopy_put_other(memh);
+        return UCS_ERR_NO_MEMORY;
+    });
+
+    *req_p                                   = req;
+    req->send.state.uct_comp.func            = ucp_opt_zcopy_completion_own;
+    req->send.state.dt_iter.type.contig.memh = memh;
+    status = ucp_opt_zcopy_send(ep, zcopy, flag, am_id, header, header_length,
+                                buffer, length,
+                                memh->uct[ep->opt_eager.md_index], req, param);
+    if (ucs_unlikely(status != UCS_INPROGRESS)) {
+        ucp_opt_zcopy_put_other(memh);
+    }
+
+    return status;
 }
 
 #else
@@ -203,40 +314,41 @@ static void ucp_opt_zcopy_completion_own(uct_completion_t *self)
     ucp_request_complete_send(req, self->status);
 }
 
-static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
+static UCS_F_ALWAYS_INLINE ucs_status_t
 ucp_opt_zcopy_send_own(ucp_ep_h ep, const ucp_opt_eager_zcopy_t *zcopy,
                        uint32_t flag, uint8_t am_id, const void *header,
                        size_t header_length, const void *buffer, size_t length,
-                       const ucp_request_param_t *param)
+                       const ucp_request_param_t *param, ucp_request_t **req_p)
 {
     ucp_context_h context = ep->worker->context;
     uct_md_h md           = context->tl_mds[ep->opt_eager.md_index].md;
-    ucs_status_ptr_t ret;
+    ucs_status_t status;
     ucp_request_t *req;
     uct_mem_h memh;
 
     if (ucs_unlikely(uct_md_mem_reg(md, (void*)buffer, length,
                                     ucp_opt_zcopy_access(ep),
                                     &memh) != UCS_OK)) {
-        return UCS_STATUS_PTR(UCS_ERR_NO_RESOURCE);
+        return UCS_ERR_NO_RESOURCE;
     }
 
     req = ucp_request_get_param(ep->worker, param, {
         uct_md_mem_dereg(md, memh);
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
+        return UCS_ERR_NO_MEMORY;
     });
 
+    *req_p = req;
     /* Nobody else looks at the two: they may be what the completion needs */
     req->send.state.uct_comp.func              = ucp_opt_zcopy_completion_own;
     req->send.state.dt_iter.type.contig.buffer = md;
     req->send.state.dt_iter.type.contig.memh   = memh;
-    ret = ucp_opt_zcopy_send(ep, zcopy, flag, am_id, header, header_length,
-                             buffer, length, memh, req, param);
-    if (ucs_unlikely(!UCS_PTR_IS_PTR(ret))) {
+    status = ucp_opt_zcopy_send(ep, zcopy, flag, am_id, header, header_length,
+                                buffer, length, memh, req, param);
+    if (ucs_unlikely(status != UCS_INPROGRESS)) {
         uct_md_mem_dereg(md, memh);
     }
 
-    return ret;
+    return status;
 }
 
 #endif
