@@ -60,6 +60,27 @@ __attribute__((visibility("default"))) int ibv_dereg_mr(struct ibv_mr *mr)
 }
 }
 
+#if UCP_API_VERSION >= UCP_VERSION(1, 18)
+/* What UCP's cache was asked for last: a registration, which begins with the
+ * bounds of its memory */
+static uintptr_t *last_region;
+
+extern "C" __attribute__((visibility("default"))) ucs_status_t
+ucs_rcache_get(void *rcache, void *address, size_t length, size_t alignment,
+               int prot, void *arg, uintptr_t **region_p)
+{
+    static auto real = (decltype(&ucs_rcache_get))dlsym(RTLD_NEXT,
+                                                        "ucs_rcache_get");
+    ucs_status_t status = real(rcache, address, length, alignment, prot, arg,
+                               region_p);
+
+    if (status == UCS_OK) {
+        last_region = *region_p;
+    }
+    return status;
+}
+#endif
+
 /** Memory of its own pages. */
 class Mapping {
 public:
@@ -259,6 +280,72 @@ TEST_F(UcpMem, ABufferOfARendezvousIsRegisteredOnceAndGivenBack)
     send_page(again.data, 'c');
 }
 
+/* These take no protocol, and look at what was found last first */
+TEST_F(UcpMem, MessagesSeeOtherMemoryAtTheSameAddress)
+{
+    set_up_with("UCX_RNDV_THRESH", "inf");
+    Mapping memory, second;
+
+    /* The second page may be another registration */
+    for (char value = 'a'; value <= 'c'; ++value) {
+        send_page(memory.data, value);
+        send_page(memory.data + PAGE, value);
+    }
+    unsigned before = registrations;
+    for (char value = 'd'; value <= 'f'; ++value) {
+        send_page(memory.data + PAGE, value);
+        send_page(memory.data, value);
+    }
+    EXPECT_EQ(before, registrations);
+
+    for (char value = 'g'; value <= 'k'; ++value) {
+        char *address = memory.data;
+        memory.unmap();
+        if (value % 2) {
+            send_page(second.data, value);
+        }
+        Mapping other(address);
+        before = registrations;
+        send_page(other.data, value);
+        EXPECT_LT(before, registrations) << value;
+        before = registrations;
+        send_page(other.data, 'z');
+        EXPECT_EQ(before, registrations) << value;
+        memory.data = other.data;
+        other.data  = nullptr;
+    }
+}
+
+TEST_F(UcpMem, AMessageUnderWayGivesBackWhatIsUnmapped)
+{
+    set_up_with("UCX_RNDV_THRESH", "inf");
+    const ucp_request_param_t param = {};
+    Mapping memory, other;
+
+    send_page(other.data, 'a');
+    EXPECT_EQ(UCS_OK, wait(put(to, rkey, *receiver, memory.data,
+                               Mapping::SIZE)));
+    EXPECT_EQ(UCS_OK, flush(to));
+    char *buffer             = memory.data + PAGE;
+    ucs_status_ptr_t receive = ucp_tag_recv_nbx(
+            receiver->worker, receiver->memory, PAGE, 0, 0, &param);
+    memset(buffer, 'c', PAGE);
+    ucs_status_ptr_t request = ucp_tag_send_nbx(to, buffer, PAGE, 0, &param);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(request));
+    munmap(memory.data, PAGE);
+    Mapping third;
+    ucs_status_ptr_t put_other = put(to, rkey, *receiver, third.data, PAGE,
+                                     PAGE);
+    EXPECT_LT(0u, Mapping::registered_at(buffer));
+
+    EXPECT_EQ(UCS_OK, wait(request));
+    EXPECT_EQ(UCS_OK, wait(receive));
+    EXPECT_EQ(UCS_OK, wait(put_other));
+    EXPECT_EQ(UCS_OK, flush(to));
+    EXPECT_EQ(std::string(PAGE, 'c'), std::string(receiver->memory, PAGE));
+    EXPECT_EQ(0u, Mapping::registered_at(buffer));
+}
+
 /* What is unmapped beside a buffer takes its registration, too */
 TEST_F(UcpMem, ARegistrationInUseIsGivenBackAfterwards)
 {
@@ -282,6 +369,122 @@ TEST_F(UcpMem, ARegistrationInUseIsGivenBackAfterwards)
     EXPECT_EQ(std::string(PAGE, 'b'), std::string(receiver->memory, PAGE));
     EXPECT_EQ(0u, Mapping::registered_at(buffer));
 }
+
+#if UCP_API_VERSION >= UCP_VERSION(1, 18)
+/** With a second worker in the sender's context. */
+class UcpMemInvalidate : public UcpMem {
+public:
+    void SetUp() override
+    {
+        UcpMem::SetUp();
+        if (!sender) {
+            return;
+        }
+        ucp_worker_params_t params = {};
+        ASSERT_EQ(UCS_OK, ucp_worker_create(sender->context, &params, &second));
+        const std::vector<char> address = receiver->address();
+        ucp_ep_params_t ep_params       = {};
+        ep_params.field_mask            = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+        ep_params.address =
+                reinterpret_cast<const ucp_address_t*>(address.data());
+        ASSERT_EQ(UCS_OK, ucp_ep_create(second, &ep_params, &second_to));
+        second_rkey = unpack(second_to, *receiver);
+    }
+
+    void TearDown() override
+    {
+        if (sender) {
+            ucp_rkey_destroy(second_rkey);
+            const ucp_request_param_t param = {};
+            EXPECT_EQ(UCS_OK, wait_second(ucp_ep_close_nbx(second_to, &param)));
+            ucp_worker_destroy(second);
+        }
+        UcpMem::TearDown();
+    }
+
+    ucs_status_t wait_second(ucs_status_ptr_t request)
+    {
+        if (!UCS_PTR_IS_PTR(request)) {
+            return UCS_PTR_STATUS(request);
+        }
+        EXPECT_TRUE(progress_until([&] {
+            ucp_worker_progress(second);
+            return ucp_request_check_status(request) != UCS_INPROGRESS;
+        }));
+        ucs_status_t status = ucp_request_check_status(request);
+        ucp_request_free(request);
+        return status;
+    }
+
+    /* Put a page by the second worker; behind that of the first one */
+    ucs_status_ptr_t put_second(const char *buffer)
+    {
+        return put(second_to, second_rkey, *receiver, buffer, PAGE, PAGE);
+    }
+
+    /* As when a peer must not use a key any more */
+    void invalidate(uintptr_t *region, bool &is_gone)
+    {
+        using function_t = void (*)(ucp_context_h, void*, void (*)(void*),
+                                    void*, uint64_t);
+        auto function = (function_t)dlsym(RTLD_DEFAULT, "ucp_memh_invalidate");
+        ASSERT_NE(nullptr, function);
+        function(sender->context, region,
+                 [](void *arg) { *static_cast<bool*>(arg) = true; }, &is_gone,
+                 0);
+    }
+
+    ucp_worker_h second    = nullptr;
+    ucp_ep_h second_to     = nullptr;
+    ucp_rkey_h second_rkey = nullptr;
+};
+
+TEST_F(UcpMemInvalidate, AllWorkersGiveBackWhatIsInvalidated)
+{
+    Mapping memory;
+    bool is_gone = false;
+
+    put_page(memory.data, 'a');
+    uintptr_t *region = last_region;
+    ASSERT_LE(region[0], (uintptr_t)memory.data);
+    ASSERT_LE((uintptr_t)memory.data + PAGE, region[1]);
+    EXPECT_EQ(UCS_OK, wait_second(put_second(memory.data)));
+
+    invalidate(region, is_gone);
+    EXPECT_TRUE(is_gone);
+    EXPECT_EQ(0u, Mapping::registered_at(memory.data));
+
+    put_page(memory.data, 'b');
+    EXPECT_EQ(UCS_OK, wait_second(put_second(memory.data)));
+    EXPECT_LT(0u, Mapping::registered_at(memory.data));
+}
+
+TEST_F(UcpMemInvalidate, WhoUsesItGivesItBackAfterwards)
+{
+    Mapping memory;
+    bool is_gone = false;
+
+    put_page(memory.data, 'a');
+    uintptr_t *region = last_region;
+    EXPECT_EQ(UCS_OK, wait_second(put_second(memory.data)));
+    ucs_status_ptr_t request = put_second(memory.data);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(request));
+
+    invalidate(region, is_gone);
+    EXPECT_FALSE(is_gone);
+    EXPECT_LT(0u, Mapping::registered_at(memory.data));
+
+    /* Nobody finds it any more: the first worker has another one */
+    put_page(memory.data, 'b');
+    EXPECT_NE(region, last_region);
+    EXPECT_FALSE(is_gone);
+
+    EXPECT_EQ(UCS_OK, wait_second(request));
+    EXPECT_TRUE(is_gone);
+    EXPECT_LT(0u, Mapping::registered_at(memory.data));
+    put_page(memory.data, 'c');
+}
+#endif
 
 TEST_F(UcpMem, MoreBuffersThanAreRemembered)
 {
