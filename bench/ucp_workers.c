@@ -9,6 +9,7 @@
  * GPUs. There is none of those.
  */
 
+#include "ucp_ops.inl"
 #include "ucp_pair.h"
 
 #include <ucm/api/ucm.h>
@@ -19,21 +20,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 
-#define UCP_WORKERS_TAG    5
-#define UCP_WORKERS_MAX    64
-#define UCP_WORKERS_WARMUP 200
-#define UCP_WORKERS_WINDOW 32 /* puts between two flushes */
+#define UCP_WORKERS_MAX 64
 
-
-typedef struct ucp_workers_op {
-    const char *name;
-    int        is_put;
-    size_t     length;
-} ucp_workers_op_t;
 
 typedef struct ucp_workers_thread {
     pthread_t    thread;
@@ -42,18 +33,7 @@ typedef struct ucp_workers_thread {
 } ucp_workers_thread_t;
 
 
-static const ucp_workers_op_t ucp_workers_ops[] = {
-    {"put_8",     1, 8},
-    {"put_64k",   1, 65536},
-    {"tag_8",     0, 8},
-    {"tag_8k",    0, 8192},
-    {"tag_64k",   0, 65536},
-    {NULL}
-};
-
-static const ucp_request_param_t ucp_workers_no_param = {.op_attr_mask = 0};
-
-static const ucp_workers_op_t *ucp_workers_op;
+static const ucp_ops_op_t *ucp_workers_op;
 static unsigned ucp_workers_count = 64;
 static int ucp_workers_has_types;
 static pthread_barrier_t ucp_workers_barrier;
@@ -85,60 +65,14 @@ ucs_status_t uct_md_query_v2(uct_md_h md, uct_md_attr_v2_t *attr)
 }
 #endif
 
-static ucs_status_t ucp_workers_put(ucp_pair_t *pair)
-{
-    ucs_status_ptr_t request;
-
-    request = ucp_put_nbx(pair->ep[0], pair->buffer[0], ucp_workers_op->length,
-                          (uintptr_t)pair->buffer[1], pair->rkey,
-                          &ucp_workers_no_param);
-    ucp_worker_progress(pair->worker[0]);
-    return ucp_pair_wait(pair, request);
-}
-
-static ucs_status_t ucp_workers_tag(ucp_pair_t *pair)
-{
-    ucs_status_ptr_t send, recv;
-    ucs_status_t status;
-
-    recv   = ucp_tag_recv_nbx(pair->worker[1], pair->buffer[1],
-                              ucp_workers_op->length, UCP_WORKERS_TAG,
-                              (ucp_tag_t)-1, &ucp_workers_no_param);
-    send   = ucp_tag_send_nbx(pair->ep[0], pair->buffer[0],
-                              ucp_workers_op->length, UCP_WORKERS_TAG,
-                              &ucp_workers_no_param);
-    status = ucp_pair_wait(pair, send);
-    return (status == UCS_OK) ? ucp_pair_wait(pair, recv) : status;
-}
-
 /* A message, from the call until both sides have completed it. A function of
  * its own, for callgrind. */
 static __attribute__((noinline, noclone)) ucs_status_t
 measure_message(ucp_pair_t *pair)
 {
-    ucs_status_t status = ucp_workers_op->is_put ? ucp_workers_put(pair) :
-                                                   ucp_workers_tag(pair);
+    ucs_status_t status = ucp_ops_message(pair, ucp_workers_op);
 
     __asm__ volatile("" : "+r"(status));
-    return status;
-}
-
-static ucs_status_t ucp_workers_warm_up(ucp_pair_t *pair)
-{
-    ucs_status_t status = UCS_OK;
-    unsigned i;
-
-    for (i = 0; (i < UCP_WORKERS_WARMUP) && (status == UCS_OK); ++i) {
-        status = ucp_workers_op->is_put ? ucp_workers_put(pair) :
-                                          ucp_workers_tag(pair);
-    }
-
-    status = (status == UCS_OK) ? ucp_pair_flush(pair) : status;
-    /* What connecting has left to be done */
-    for (i = 0; i < UCP_WORKERS_WARMUP; ++i) {
-        ucp_pair_progress(pair);
-    }
-
     return status;
 }
 
@@ -149,7 +83,7 @@ static ucs_status_t ucp_workers_repeat(ucp_pair_t *pair)
 
     for (i = 1; (i <= ucp_workers_count) && (status == UCS_OK); ++i) {
         status = measure_message(pair);
-        if ((status == UCS_OK) && ((i % UCP_WORKERS_WINDOW) == 0)) {
+        if ((status == UCS_OK) && ((i % UCP_OPS_WINDOW) == 0)) {
             status = ucp_pair_flush(pair);
         }
     }
@@ -162,7 +96,7 @@ static void *ucp_workers_run(void *arg)
     ucp_workers_thread_t *self = arg;
 
     if (self->status == UCS_OK) {
-        self->status = ucp_workers_warm_up(&self->pair);
+        self->status = ucp_ops_warm_up(&self->pair, ucp_workers_op);
     }
 
     /* One thread begins to count, for all */
@@ -256,14 +190,10 @@ int main(int argc, char **argv)
         }
     }
 
-    for (ucp_workers_op = ucp_workers_ops; ucp_workers_op->name != NULL;
-         ++ucp_workers_op) {
-        if ((optind == argc - 1) &&
-            !strcmp(argv[optind], ucp_workers_op->name) &&
-            (ucp_workers_count > 0) && (threads > 0) &&
-            (threads <= UCP_WORKERS_MAX)) {
-            return ucp_workers_all(threads);
-        }
+    ucp_workers_op = (optind == argc - 1) ? ucp_ops_find(argv[optind]) : NULL;
+    if ((ucp_workers_op != NULL) && (ucp_workers_count > 0) && (threads > 0) &&
+        (threads <= UCP_WORKERS_MAX)) {
+        return ucp_workers_all(threads);
     }
 
     fprintf(stderr, "usage: %s [-m] [-n COUNT] [-t THREADS] OPERATION\n",

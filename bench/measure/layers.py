@@ -37,11 +37,11 @@ def _installations(job):
     if options.build:
         return [Ucx("system", "", options.build)]
     both = builds.pair(job, options.stock, options.patched)
-    build = top("build/bench-ucp")
+    build = top(f"build/bench-ucp{both.suffix}")
     job.shell("sep_install_deps", *job.row.packages)
     builds.build_pair(job, both)
     builds.configured(job, build, job.row.targets, "--disable-gtest",
-                      ucx=both.stock)
+                      ucx=both.stock, source=both.source)
     found = [Ucx("stock", both.stock, build, True),
              Ucx("patched", both.patched, build, True)]
     if options.newer:

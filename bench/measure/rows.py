@@ -72,7 +72,8 @@ ROWS = (
 
     Row("ucp", "bench-ucp.sh", "the same for UCP, stock and patched",
         ucp.measure,
-        {**_flags("--breakdown", "--functions", "--locks", "--quick"),
+        {**_flags("--in-ucp", "--breakdown", "--functions", "--locks",
+                  "--waits", "--quick"),
          "--stock": DIRECTORY,
          "--patched": DIRECTORY, "--ucx-source": SOURCE,
          "--count": _default("64")},
@@ -80,8 +81,8 @@ ROWS = (
 
     Row("layers", "bench-layers.sh",
         "of an MPI put and a flush, by layer of the stack", layers.measure,
-        {**_flags("--quick"), "--newer": SOURCE, "--stock": DIRECTORY,
-         "--patched": DIRECTORY, "--build": DIRECTORY, "--only": LIST,
+        {**_flags("--quick"), "--ucx-source": SOURCE, "--newer": SOURCE,
+         "--stock": DIRECTORY, "--patched": DIRECTORY, "--build": DIRECTORY, "--only": LIST,
          "--count": _default("64")},
         columns=("operation", "mpi", "ucx", "transport", "total", "MPI", "UCP",
                  "UCT", "UCS", "verbs", "system", "other"),

@@ -30,9 +30,14 @@ MESSAGES = (
 # The same in a context whose workers are those of threads
 SHARED = {f"{name}_shared": name for name in
           ("tag_send_cached_8k", "am_send_cached_8k")}
-# With lanes on two devices, of which one has something to do
-LANES = {f"{name}_lanes": name for name in
-         ("flush_one_put", "flush_nothing", "worker_flush_one_put")}
+# With lanes on two devices, of which one has something to do, and on four: as
+# many as rendezvous may use
+LANES = {f"{name}{end}": (name, env)
+         for end, env in (("_lanes", {"MLX5SIM_DEVICES": "2"}),
+                          ("_four_lanes", {"MLX5SIM_DEVICES": "4",
+                                           "UCX_MAX_RNDV_RAILS": "4"}))
+         for name in ("flush_one_put", "flush_nothing",
+                      "worker_flush_one_put")}
 # LOCKed instructions, by number of workers: operation of bench/ucp_workers, and
 # what is set so that it is sent as the name says
 NO_RNDV = {"UCX_RNDV_THRESH": "inf"}
@@ -43,6 +48,11 @@ LOCKS = {"put_8": ("put_8", {}),
          "tag_8k_zcopy": ("tag_8k", {**NO_RNDV, "UCX_ZCOPY_THRESH": "0"}),
          "tag_64k_rndv": ("tag_64k", {"UCX_RNDV_THRESH": "16k"})}
 WORKERS = ("1", "2", "4", "16")
+# What waits for a lock: row of LOCKS, options of bench/ucp_waits. UCP's part alone
+# is done more often
+WAITS = {"tag_8k_zcopy": ("tag_8k_zcopy", ("-n", "4096")),
+         "tag_8k_zcopy_alone": ("tag_8k_zcopy", ("-a", "-n", "100000")),
+         "put_64k_zcopy_alone": ("put_64k_zcopy", ("-a", "-n", "100000"))}
 RATE = "put_rate"
 ABOVE_UCT = "ucp_put_above_uct"
 TURNS = 5
@@ -95,17 +105,19 @@ def by_operation(found, name=None):
     return rows
 
 
-def table(stock, patched):
-    """Header, and rows of both with their ratio."""
-    yield ["row", "stock", "patched", "ratio"]
-    before = {row[0]: row[1] for row in stock}
-    for name, count, *_ in patched:
-        was = before[name]
-        if count == "-":
-            yield [name, "-", "-", "-"]
-        else:
+def table(stock, patched, has_ucp=False):
+    """Header, and rows of both with their ratio; and of these what is in UCP."""
+    yield ["row", "stock", "patched", "ratio",
+           *(("stock_ucp", "patched_ucp") if has_ucp else ())]
+    before = {row[0]: row[1:] for row in stock}
+    for name, count, *in_ucp in patched:
+        was, *was_in_ucp = before[name]
+        ratio = "-"
+        if count != "-":
             ratio = 1 if was == count else float(count) / float(was)
-            yield [name, was, count, f"{ratio:.2f}"]
+            ratio = f"{ratio:.2f}"
+        parts = [each or "-" for each in (*was_in_ucp, *in_ucp)]
+        yield [name, was, count, ratio, *(parts if has_ucp else ())]
 
 
 def breakdown(found):
@@ -193,10 +205,10 @@ class Bench:
             for name, operation in SHARED.items():
                 self.measure(which, transport.tls, proto, suffix, operation,
                              name=name, env=env, flags=("-s",))
-            for name, operation in LANES.items():
+            for name, (operation, env) in LANES.items():
                 if name in there:
                     self.measure(which, transport.tls, proto, suffix, operation,
-                                 name=name, env={"MLX5SIM_DEVICES": "2"})
+                                 name=name, env=env)
             for number, tls in transport.idle.items():
                 self.measure(which, tls, proto, suffix, "progress_idle",
                              name=f"progress_idle_{number}")
@@ -257,6 +269,44 @@ class Locks:
             yield self.row(*each)
 
 
+class Waits:
+    """How long messages wait for locks of UCP, by the number of threads on two
+    processors."""
+
+    def __init__(self, job, both):
+        self.job = job
+        self.prefix = {"stock": both.stock, "patched": both.patched}
+
+    def run(self, row, which):
+        """[threads, contended, waited, time] of one process."""
+        name, flags = WAITS[row]
+        operation, env = LOCKS[name]
+        where = self.job.fresh("ucp-waits", f"{which}.{row}")
+        self.job.run(f"{which} UCX, {row}", [
+            self.job.path("bin/mlx5sim-run"), "--private", "--",
+            self.job.path("bench/ucp_waits"), *flags, operation],
+                     f"{where}/found", f"{where}/log", {
+                         **libraries(self.prefix[which]),
+                         "UCX_TLS": SEP_MLX5.tls, **env})
+        with open(f"{where}/found", encoding="utf-8") as file:
+            return [line.split() for line in file]
+
+    def rows(self):
+        """Medians of processes that alternate."""
+        yield ["row", "threads", "build", "contended", "waited_ns", "time_ns"]
+        for row in WAITS:
+            found = {which: [] for which in self.prefix}
+            for _ in range(TURNS):
+                for which, turns in found.items():
+                    turns.append(self.run(row, which))
+            for index, (threads, *_) in enumerate(found["stock"][0]):
+                for which, turns in found.items():
+                    yield [row, threads, which, *(
+                        sorted((turn[index][column] for turn in turns),
+                               key=float)[TURNS // 2]
+                        for column in range(1, 4))]
+
+
 def measure(job):
     options = job.options
     both = builds.pair(job, options.stock, options.patched)
@@ -269,11 +319,15 @@ def measure(job):
     if options.locks:
         job.show(Locks(job, both).rows())
         return 0
+    if options.waits:
+        job.show(Waits(job, both).rows())
+        return 0
     bench = Bench(job, both, options.functions)
     for each in SETS[:1] if options.quick else SETS:
         bench.measure_set(*each)
     if options.breakdown:
         job.show(breakdown(bench.found))
     elif not options.functions:
-        job.show(table(bench.found["stock"], bench.found["patched"]))
+        job.show(table(bench.found["stock"], bench.found["patched"],
+                       options.in_ucp))
     return 0

@@ -181,6 +181,12 @@ class Ucp(unittest.TestCase):
                           ["wireup_idle", "0.0", "0.0", "1.00"],
                           ["get_8", "-", "-", "-"]],
                          list(ucp.table(stock, patched)))
+        self.assertEqual([["row", "stock", "patched", "ratio", "stock_ucp",
+                           "patched_ucp"],
+                          ["put_8", "100.0", "75.0", "0.75", "50.0", "25.0"],
+                          ["wireup_idle", "0.0", "0.0", "1.00", "-", "-"],
+                          ["get_8", "-", "-", "-", "-", "-"]],
+                         list(ucp.table(stock, patched, True)))
         self.assertEqual([["put_8", "stock", "100.0", "50.0", "50.0"],
                           ["put_8", "patched", "75.0", "25.0", "50.0"]],
                          list(ucp.breakdown({"stock": stock,
