@@ -290,6 +290,76 @@ class Numbers(unittest.TestCase):
                 name = f"{column} {transport}".strip()
                 self.assert_quotes(shown, row[name], f"{where}, {name}")
 
+    # Releases of UCX, and the version of the protocols of each of their tables
+    UCP_TABLES = (("1.22.0", "yn"), ("1.18.1", "yn"))
+
+    # Rows that have more of libucp than stock, and why: ucp-optimisations.md
+    MORE_OF_UCP = {"worker_flush_nothing", "rkey_unpack"}
+
+    @classmethod
+    def ucp_rows(cls, release, proto):
+        """{row: {transport: cells by name}} of a release."""
+        rows = {}
+        for name, cells in cls.book(f"ucp-{release}").items():
+            row, _, suffix = name.partition(":")
+            transport, version = (suffix or "rc_mlx5:n").split(":")
+            if version == proto:
+                rows.setdefault(row, {})[transport] = cells
+        return rows
+
+    def assert_counts(self, shown, stock, patched, where):
+        """"1 → 2", or nothing if there is no such row."""
+        if "-" in (stock, patched):
+            self.assertEqual("", shown, where)
+            return
+        pair = shown.split(" → ")
+        self.assertEqual(2, len(pair), f"{where}: {shown}")
+        for text, exact in zip(pair, (stock, patched)):
+            self.assert_quotes(text, exact, where)
+
+    def test_instructions_of_ucp(self):
+        absent = dict.fromkeys(("stock", "patched", "stock_ucp", "patched_ucp"),
+                               "-")
+        page = read("docs/ucp-optimisations.md")
+        for release, protos in self.UCP_TABLES:
+            section = page.partition(f"### UCX {release}\n")[2]
+            section = section.partition("\n### ")[0]
+            tables = re.findall(r"(?m)^\| row \|.*\n\|---.*\n((?:\|.*\n)+)",
+                                section)
+            self.assertEqual(2, len(tables), release)
+            for proto, table in zip(protos, tables):
+                exact = self.ucp_rows(release, proto)
+                shown = set()
+                for line in table.splitlines():
+                    name, *cells = [cell.strip(" `") for cell in
+                                    line.strip("|").split("|")]
+                    shown.add(name)
+                    for number, transport in ((0, "rc_mlx5"), (2, "sep_mlx5")):
+                        row = exact[name].get(transport, absent)
+                        where = f"{release}, {proto}, {name}, {transport}"
+                        self.assert_counts(cells[number], row["stock"],
+                                           row["patched"], where)
+                        self.assert_counts(cells[number + 1], row["stock_ucp"],
+                                           row["patched_ucp"], where)
+                there = {name for name, row in exact.items() if
+                         any(each["stock"] != "-" for each in row.values())}
+                self.assertEqual(there - {"ucp_put_above_uct"}, shown, release)
+
+    def test_no_row_of_ucp_has_more_than_stock(self):
+        more_of_ucp = set()
+        for release, protos in self.UCP_TABLES:
+            for name, row in self.book(f"ucp-{release}").items():
+                row_name = name.partition(":")[0]
+                if row["stock"] == "-" or row_name == "put_rate":
+                    continue
+                where = f"{release}, {name}"
+                self.assertLessEqual(float(row["patched"]),
+                                     float(row["stock"]), where)
+                if "-" not in (row["stock_ucp"], row["patched_ucp"]) and \
+                        float(row["patched_ucp"]) > float(row["stock_ucp"]):
+                    more_of_ucp.add(row_name)
+        self.assertLessEqual(more_of_ucp, self.MORE_OF_UCP)
+
     def test_direct_verbs_and_libibverbs(self):
         columns = ("sep_mlx5 (dv)", "sep_mlx5 (wr)", "sep_mlx5 (verbs)",
                    "rc_mlx5", "rc_verbs")
