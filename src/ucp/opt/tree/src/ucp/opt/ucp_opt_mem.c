@@ -16,7 +16,6 @@
 #include <ucp/core/ucp_mm.inl>
 #include <ucs/debug/assert.h>
 #include <ucs/debug/memtrack_int.h>
-#include <ucs/sys/compiler.h>
 
 #include <string.h>
 
@@ -54,7 +53,6 @@ static void ucp_opt_mem_destroy(ucp_opt_mem_t *mem)
     for (i = 0; i < UCP_OPT_MEM_ENTRIES; ++i) {
         ucs_free(mem->entries[i]);
     }
-
     ucs_spinlock_destroy(&mem->lock);
     ucs_free(mem);
 }
