@@ -81,7 +81,9 @@ class Page(unittest.TestCase):
     def test_every_chapter_has_its_figure(self):
         self.assertEqual({chapter.name for chapter in cli.CHAPTERS},
                          self.figures)
-        names = {name for name in os.listdir(os.path.join(TOP, "docs/book"))}
+        # Other releases are in docs/ucp-optimisations.md alone
+        names = {name for name in os.listdir(os.path.join(TOP, "docs/book"))
+                 if not name.startswith("ucp-")}
         self.assertEqual({chapter.name + end for chapter in cli.CHAPTERS
                           for end in (".tsv", ".svg")}, names)
 
