@@ -423,9 +423,9 @@ python_packages()
     return 1
 }
 
-# On RoCE it needs its method to connect by rdma_cm, which Debian's does not have. Not
-# p2p: what is to be cut short Open MPI writes beyond the buffer, by TCP as well. Not
-# rma: openib's compare-and-swap crashes.
+# InfiniBand only: Debian's openib can't connect by rdma_cm, which RoCE needs. p2p is left
+# out, as Open MPI writes a message that is too long beyond the buffer, by TCP as well.
+# So is rma, as openib's compare-and-swap crashes.
 run_openmpi()
 {
     local program

@@ -83,7 +83,7 @@ class Page(unittest.TestCase):
                          self.figures)
         # Other releases are in docs/ucp-optimisations.md alone
         names = {name for name in os.listdir(os.path.join(TOP, "docs/book"))
-                 if not name.startswith("ucp-")}
+                 if name not in ("ucp-1.18.1.tsv", "ucp-1.22.0.tsv")}
         self.assertEqual({chapter.name + end for chapter in cli.CHAPTERS
                           for end in (".tsv", ".svg")}, names)
 
