@@ -378,7 +378,8 @@ _KERNELS = (
 # The optimisations of UCP, in a UCX that is built for it with assertions: on
 # sep_mlx5 with both versions of UCP's protocols, of which the newest UCX has the
 # second one, on rc_mlx5 with that of each UCX; and flushes on ud_mlx5, which has
-# assertions about them that the others have not, and of endpoints with two lanes.
+# assertions about them that the others have not, and of endpoints with two lanes
+# and with four.
 def _ucp():
     rows = []
     for script, suffix, protos in ((UCX_OPT, "", "ny"),
@@ -388,7 +389,9 @@ def _ucp():
                 ("sep", "sep", "*", ()),
                 ("rc_mlx5", "rc_mlx5,ud_mlx5", "*", ()),
                 ("ud_mlx5", "ud_mlx5", "UcpFlush.*", ()),
-                ("lanes", "sep", "UcpFlush.*", ("MLX5SIM_DEVICES=2",))):
+                ("lanes", "sep", "UcpFlush.*", ("MLX5SIM_DEVICES=2",)),
+                ("four_lanes", "sep", "UcpFlush.*", (
+                    "MLX5SIM_DEVICES=4", "UCX_MAX_RNDV_RAILS=4"))):
             rows += [Gtest(
                 f"ucp_gtest-{name}-proto_{proto}{suffix}", "ucp_gtest",
                 tests=tests, needs=(script,), environment=(

@@ -33,10 +33,9 @@ static UCS_F_ALWAYS_INLINE int ucp_opt_ep_is_sw_flushed(ucp_ep_h ep)
 }
 
 /* Make a request, of which flags, callback and count are set, what
- * ucp_ep_flush_progress() expects after the first so many lanes have been
- * asked. */
+ * ucp_ep_flush_progress() expects after some lanes have been asked. */
 static void ucp_opt_ep_flush_init(ucp_request_t *req, ucp_ep_h ep,
-                                  unsigned num_lanes, unsigned num_started)
+                                  unsigned num_lanes, ucp_lane_map_t started)
 {
     req->status                   = UCS_OK;
     req->send.ep                  = ep;
@@ -44,7 +43,7 @@ static void ucp_opt_ep_flush_init(ucp_request_t *req, ucp_ep_h ep,
     req->send.flush.uct_flags     = UCT_FLUSH_FLAG_LOCAL;
     req->send.flush.sw_started    = 0;
     req->send.flush.sw_done       = 0;
-    req->send.flush.started_lanes = UCS_MASK(num_started);
+    req->send.flush.started_lanes = started;
     req->send.lane                = UCP_NULL_LANE;
     req->send.uct.func            = ucp_ep_flush_progress_pending;
     /* By this others know that it is a flush. */
@@ -63,7 +62,7 @@ ucp_opt_ep_flush_completion_slow(uct_completion_t *self)
                                            req->send.flush.opt_cfg_index)
                                  ->key.num_lanes;
 
-    ucp_opt_ep_flush_init(req, ep, num_lanes, num_lanes);
+    ucp_opt_ep_flush_init(req, ep, num_lanes, UCS_MASK(num_lanes));
     ucp_ep_flush_completion(self);
 }
 
@@ -108,13 +107,13 @@ ucp_opt_ep_flush_set_param(ucp_request_t *req, const ucp_request_param_t *param)
  * answers are missing. The completion counts one more than is outstanding. */
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_ep_flush_go_on(ucp_ep_h ep, ucp_request_t *req,
-                       const ucp_request_param_t *param, unsigned num_started)
+                       const ucp_request_param_t *param, ucp_lane_map_t started)
 {
     unsigned num_lanes = ucp_ep_num_lanes(ep);
     ucs_status_t status;
 
-    req->send.state.uct_comp.count  += num_lanes - num_started - 1;
-    ucp_opt_ep_flush_init(req, ep, num_lanes, num_started);
+    req->send.state.uct_comp.count += num_lanes - ucs_popcount(started) - 1;
+    ucp_opt_ep_flush_init(req, ep, num_lanes, started);
     ucp_ep_flush_progress(req);
 
     if (ucp_ep_flush_is_completed(req) &&
@@ -129,10 +128,10 @@ ucp_opt_ep_flush_go_on(ucp_ep_h ep, ucp_request_t *req,
 
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_ep_flush_slow(ucp_ep_h ep, ucp_request_t *req,
-                      const ucp_request_param_t *param, unsigned num_started)
+                      const ucp_request_param_t *param, ucp_lane_map_t started)
 {
     ucp_opt_ep_flush_set_param(req, param);
-    return ucp_opt_ep_flush_go_on(ep, req, param, num_started);
+    return ucp_opt_ep_flush_go_on(ep, req, param, started);
 }
 
 /* The request of the usual way, with a lane that completes it. */
@@ -187,12 +186,12 @@ ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
         if (ucs_likely(status == UCS_INPROGRESS)) {
             ++comp->count;
         } else if (ucs_unlikely(status != UCS_OK)) {
-            return ucp_opt_ep_flush_slow(ep, req, param, lane);
+            return ucp_opt_ep_flush_slow(ep, req, param, UCS_MASK(lane));
         }
     }
 
     if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
-        return ucp_opt_ep_flush_slow(ep, req, param, num_lanes);
+        return ucp_opt_ep_flush_slow(ep, req, param, UCS_MASK(num_lanes));
     }
 
     if (--comp->count == 0) {
@@ -203,114 +202,4 @@ ucp_opt_ep_flush(ucp_ep_h ep, const ucp_request_param_t *param,
 
     ucp_opt_ep_flush_set_param(req, param);
     return ucp_opt_ep_flush_wait(ep, req);
-}
-
-/* Flush of an endpoint with one lane. */
-static UCS_F_NOINLINE ucs_status_ptr_t
-ucp_opt_ep_flush_single(ucp_ep_h ep, const ucp_request_param_t *param)
-{
-    uct_completion_t *comp;
-    ucs_status_t status;
-    ucp_request_t *req;
-
-    req = ucp_request_get(ep->worker);
-    if (ucs_unlikely(req == NULL)) {
-        return UCS_STATUS_PTR(UCS_ERR_NO_MEMORY);
-    }
-
-    comp         = &req->send.state.uct_comp;
-    comp->func   = ucp_opt_ep_flush_completion;
-    comp->count  = 1;
-    comp->status = UCS_OK;
-
-    status = uct_ep_flush(ep->uct_eps[0], UCT_FLUSH_FLAG_LOCAL, comp);
-    if (ucs_unlikely((uint8_t)status > UCS_INPROGRESS)) {
-        return ucp_opt_ep_flush_slow(ep, req, param, 0);
-    }
-
-    if (ucs_unlikely(!ucp_opt_ep_is_sw_flushed(ep))) {
-        comp->count += status; /* 0 or 1 */
-        return ucp_opt_ep_flush_slow(ep, req, param, 1);
-    }
-
-    if (status == UCS_OK) {
-        ucs_trace_req("ep %p: nothing to flush", ep);
-        ucp_request_put(req);
-        return NULL;
-    }
-
-    ucp_opt_ep_flush_set_param(req, param);
-    return ucp_opt_ep_flush_wait(ep, req);
-}
-
-static UCS_F_NOINLINE ucs_status_ptr_t
-ucp_opt_ep_flush_nbx_general(ucp_ep_h ep, const ucp_request_param_t *param);
-
-/* Flush of an endpoint with two lanes. What it needs after asking a lane is in
- * the request before, and so in no register that has to be saved, for which
- * it takes no request that is not there. */
-static UCS_F_NOINLINE ucs_status_ptr_t
-ucp_opt_ep_flush_two(ucp_ep_h ep, const ucp_request_param_t *param)
-{
-    ucs_status_t status;
-    ucp_request_t *req;
-    uct_ep_h uct_ep;
-    unsigned lane;
-
-    if (ucs_unlikely(ep->worker->req_mp.freelist == NULL)) {
-        return ucp_opt_ep_flush_nbx_general(ep, param);
-    }
-
-    req = ucp_request_get(ep->worker);
-    ucp_opt_ep_flush_set_param(req, param);
-    req->send.ep                    = ep;
-    req->send.state.uct_comp.func   = ucp_opt_ep_flush_completion;
-    req->send.state.uct_comp.count  = 1; /* transports count on one */
-    req->send.state.uct_comp.status = UCS_OK;
-
-    for (lane = 0; lane < 2; ++lane) {
-        uct_ep = req->send.ep->uct_eps[lane];
-        if (ucs_unlikely(uct_ep == NULL)) {
-            continue;
-        }
-
-        status = uct_ep_flush(uct_ep, UCT_FLUSH_FLAG_LOCAL,
-                              &req->send.state.uct_comp);
-        if (status == UCS_INPROGRESS) {
-            ++req->send.state.uct_comp.count;
-        } else if (ucs_unlikely(status != UCS_OK)) {
-            break;
-        }
-    }
-
-    ep = req->send.ep;
-    if (ucs_unlikely((lane < 2) || !ucp_opt_ep_is_sw_flushed(ep))) {
-        return ucp_opt_ep_flush_go_on(ep, req, &ucp_request_null_param, lane);
-    }
-
-    if (--req->send.state.uct_comp.count == 0) {
-        ucp_request_put(req);
-        return NULL;
-    }
-
-    return ucp_opt_ep_flush_wait(ep, req);
-}
-
-/* Flush of an endpoint, in the usual cases without the general function. */
-static UCS_F_ALWAYS_INLINE ucs_status_ptr_t
-ucp_opt_ep_flush_usual(ucp_ep_h ep, const ucp_request_param_t *param)
-{
-    if (ucs_likely((ep->worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) &&
-                   !(param->op_attr_mask & UCP_OP_ATTR_FIELD_REQUEST) &&
-                   !ucp_opt_ep_config_has_failover(ucp_ep_config(ep)))) {
-        unsigned num_lanes = ucp_ep_num_lanes(ep);
-
-        if (ucs_likely((num_lanes == 1) && (ep->uct_eps[0] != NULL))) {
-            return ucp_opt_ep_flush_single(ep, param);
-        } else if (num_lanes == 2) {
-            return ucp_opt_ep_flush_two(ep, param);
-        }
-    }
-
-    return ucp_opt_ep_flush_nbx_general(ep, param);
 }

@@ -17,8 +17,7 @@ ucp_opt_worker_poll_missed(ucp_worker_h worker, unsigned count)
     return count;
 }
 
-/* The end of progress. As ucs_async_check_miss(): a worker is never in the mode
- * that polls. */
+/* As ucs_async_check_miss(): a worker is never in the mode that polls. */
 static UCS_F_ALWAYS_INLINE unsigned
 ucp_opt_worker_progress_done(ucp_worker_h worker, unsigned count)
 {
@@ -46,15 +45,21 @@ ucp_opt_worker_progress_others(ucp_worker_h worker, unsigned first,
     return ucp_opt_worker_progress_done(worker, count);
 }
 
-/* The second interface, which is mostly the last one. */
+/* The second interface, which is mostly the last one, and up to two more. */
 static UCS_F_NOINLINE unsigned
 ucp_opt_worker_progress_second(ucp_worker_h worker, unsigned count)
 {
-    ucs_callbackq_elem_t *elem = &worker->uct->progress_q.fast_elems[1];
+    ucs_callbackq_elem_t *elem = worker->uct->progress_q.fast_elems;
 
-    count += elem->cb(elem->arg);
-    if (ucs_unlikely(worker->uct->progress_q.fast_elems[2].cb != NULL)) {
-        return ucp_opt_worker_progress_others(worker, 2, count);
+    count += elem[1].cb(elem[1].arg);
+    if (elem[2].cb != NULL) {
+        count += elem[2].cb(elem[2].arg);
+        if (elem[3].cb != NULL) {
+            count += elem[3].cb(elem[3].arg);
+            if (elem[4].cb != NULL) {
+                return ucp_opt_worker_progress_others(worker, 4, count);
+            }
+        }
     }
 
     return ucp_opt_worker_progress_done(worker, count);

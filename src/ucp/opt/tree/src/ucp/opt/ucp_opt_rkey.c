@@ -24,9 +24,38 @@ static int ucp_opt_rkey_is_on(ucp_worker_h worker)
     return !!(worker->flags & UCP_WORKER_FLAG_OPT_RKEY);
 }
 
-uint64_t ucp_opt_new_state(void)
+static unsigned ucp_opt_state_lanes(ucp_ep_h ep)
 {
-    return ucs_atomic_fadd64(&ucp_opt_next_state, 1);
+    const ucp_ep_config_t *config = ucp_ep_config(ep);
+    unsigned num_lanes            = config->key.num_lanes;
+    unsigned lane;
+
+    if (!(ep->worker->flags & UCP_WORKER_FLAG_OPT_FLUSH) ||
+        (num_lanes > UCP_OPT_STATE_MAX_LANES) ||
+        ucp_opt_ep_config_has_failover(config)) {
+        return 0;
+    }
+
+    for (lane = 0; lane < num_lanes; ++lane) {
+        if (ucp_opt_ep_lane(ep, lane) == NULL) {
+            return 0;
+        }
+    }
+
+    return num_lanes;
+}
+
+uint64_t ucp_opt_new_state(ucp_ep_h ep)
+{
+    uint64_t number = ucs_atomic_fadd64(&ucp_opt_next_state,
+                                        UCP_OPT_STATE_NEXT);
+    uint64_t state;
+
+    /* If the lanes change while they are counted, the number is taken away */
+    ep->opt_state = number;
+    state         = number | ucp_opt_state_lanes(ep);
+    ucs_atomic_cswap64(&ep->opt_state, number, state);
+    return state;
 }
 
 void ucp_opt_rkey_prepare(ucp_ep_h ep, ucp_rkey_h rkey)

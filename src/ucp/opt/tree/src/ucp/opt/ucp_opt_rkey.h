@@ -29,8 +29,12 @@ enum {
     UCP_OPT_STATE_NONE   = 0, /**< of an endpoint: no key is ready for it */
     UCP_OPT_RKEY_UNREADY = 1, /**< of a key: it is not ready at the moment */
     UCP_OPT_RKEY_NEVER   = 2, /**< of a key: it will not be */
-    UCP_OPT_STATE_FIRST  = 3  /**< lowest number of a state */
+    UCP_OPT_STATE_FIRST  = 1 << 8, /**< lowest number of a state */
+    UCP_OPT_STATE_NEXT   = 1 << 8  /**< between two states */
 };
+
+/** Most lanes that a state says of itself. */
+#define UCP_OPT_STATE_MAX_LANES 4
 
 struct ucp_opt_rkey_class;
 
@@ -101,8 +105,14 @@ int ucp_opt_rkey_resolve(ucp_ep_h ep, ucp_rkey_h rkey);
 /** Note how a key has been resolved for version 1 of the protocols. */
 void ucp_opt_rkey_resolved(ucp_ep_h ep, ucp_rkey_h rkey);
 
-/** A number that no state had before. */
-uint64_t ucp_opt_new_state(void);
+/** Give the state of an endpoint's lanes a number that no state had before. */
+uint64_t ucp_opt_new_state(ucp_ep_h ep);
+
+/** How many lanes the state of an endpoint says that there are: its lowest byte.
+ *  0 if it has no number, if there are more than UCP_OPT_STATE_MAX_LANES or one
+ *  is missing, if lanes replace each other, or without
+ *  UCP_WORKER_FLAG_OPT_FLUSH. */
+#define ucp_opt_ep_state_lanes(_ep) ((uint8_t)(_ep)->opt_state)
 
 /** The number of the state of an endpoint's lanes. */
 #define ucp_opt_ep_state(_ep) \
@@ -110,7 +120,7 @@ uint64_t ucp_opt_new_state(void);
         uint64_t _state = (_ep)->opt_state; \
         \
         if (ucs_unlikely(_state == UCP_OPT_STATE_NONE)) { \
-            _state = (_ep)->opt_state = ucp_opt_new_state(); \
+            _state = ucp_opt_new_state(_ep); \
         } \
         _state; \
     })
