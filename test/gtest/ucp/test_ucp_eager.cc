@@ -648,6 +648,44 @@ TEST_F(UcpEager, ARequestIsGivenIfOneIsAskedFor)
     close(*sender, ep);
 }
 
+/* Where UCX checks parameters, an endpoint that is ready lets none through: the
+ * ID was cut off to that of another handler */
+TEST_F(UcpEager, WrongParametersAreSeenByAnEndpointThatIsReady)
+{
+    const ucp_request_param_t none = {};
+    const std::string data         = "data";
+    ucp_ep_h ep                    = connect(*sender, *receiver);
+
+    const auto send_wrong = [&] {
+        return ucp_am_send_nbx(ep, AM_ID + UINT16_MAX + 1, nullptr, 0,
+                               data.data(), data.size(), &none);
+    };
+    ucs_status_ptr_t status = send_wrong();
+    const bool is_checked   = status == UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM);
+    if (!is_checked) {
+        EXPECT_EQ(UCS_OK, wait(status));
+        close(*sender, ep);
+        GTEST_SKIP() << "this UCX checks no parameters";
+    }
+
+    exchange(ep, *receiver, "connected");
+    EXPECT_EQ(UCS_OK, wait(am_send(ep, "", data)));
+    EXPECT_EQ(UCS_OK, wait(am_send(ep, "", data)));
+    expect_am(2);
+    EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM), send_wrong());
+#if UCP_API_VERSION >= UCP_VERSION(1, 18)
+    ucp_request_param_t both = {};
+    both.op_attr_mask        = UCP_OP_ATTR_FLAG_FAST_CMPL |
+                               UCP_OP_ATTR_FLAG_MULTI_SEND;
+    EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM),
+              tag_send(ep, data, TAG, both));
+    EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM),
+              am_send(ep, "", data, 0, both));
+#endif
+    expect_am(2);
+    close(*sender, ep);
+}
+
 TEST_F(UcpEager, SynchronousMessagesWaitForTheirReceiver)
 {
     ucp_ep_h ep = connect(*sender, *receiver);

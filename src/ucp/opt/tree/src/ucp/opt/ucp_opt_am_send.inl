@@ -20,8 +20,7 @@
  * be imported: then no processor of this node can read it. */
 #define UCP_OPT_AM_SEND_ATTR_MASK \
     (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | \
-     UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMH | \
-     (ENABLE_PARAMS_CHECK ? UCP_OP_ATTR_FIELD_MEMORY_TYPE : 0))
+     UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMH | UCP_OPT_CHECKED_ATTRS)
 
 
 /* Attributes that a message can have that the transport copies. */
@@ -158,8 +157,7 @@ ucp_opt_am_send_nbx_long(ucp_ep_h ep, unsigned id, const void *header,
                                        count, param);
 }
 
-/* A message from memory that the user has registered, which is not short, by
- * what UCP has for all that need a request. */
+/* One that is not short, by what UCP has for all that need a request. */
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_am_send_nbx_request(const ucp_opt_am_send_args_t *args)
 {
@@ -269,9 +267,7 @@ ucp_opt_am_send_nbx_rest(ucp_ep_h ep, unsigned id, const void *header,
 {
     uint32_t flags    = ucp_request_param_flags(param);
     uintptr_t dt      = ucp_request_param_datatype(param);
-    uint32_t bad_attr = UCP_OPT_AM_SEND_ATTR_MASK &
-                        ~(UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_FLAGS |
-                          UCP_OP_ATTR_FIELD_MEMH);
+    uint32_t bad_attr = UCP_OP_ATTR_FLAG_NO_IMM_CMPL | UCP_OPT_CHECKED_ATTRS;
     ucs_status_t status;
     size_t length;
 
@@ -294,8 +290,7 @@ ucp_opt_am_send_nbx_rest(ucp_ep_h ep, unsigned id, const void *header,
                                     count, param);
 }
 
-/* Of what is not simply a buffer without header, the messages that are one
- * piece of memory and have no answer. */
+/* Messages of one piece of memory without an answer, and all that are long. */
 static UCS_F_NOINLINE ucs_status_ptr_t
 ucp_opt_am_send_nbx_other(ucp_ep_h ep, unsigned id, const void *header,
                           size_t header_length, const void *buffer,
@@ -375,6 +370,11 @@ UCS_PROFILE_FUNC(ucs_status_ptr_t, ucp_am_send_nbx,
 {
     ucp_opt_am_send_args_t args;
     ucs_status_t status;
+
+    if (ENABLE_PARAMS_CHECK && ucs_unlikely(id > UINT16_MAX)) {
+        return ucp_opt_am_send_nbx_general(ep, id, header, header_length,
+                                           buffer, count, param);
+    }
 
     if (ucs_unlikely((count >= ep->opt_eager.am_limit) ||
                      (header_length != 0) ||

@@ -229,6 +229,22 @@
 
 /* Messages */
 
+/** Attributes of messages that may be wrong, where parameters are checked: then
+ *  they go the general way, which does so. */
+#if !ENABLE_PARAMS_CHECK
+#  define UCP_OPT_CHECKED_ATTRS 0
+#elif UCX_OPT_SINCE(22)
+#  define UCP_OPT_CHECKED_ATTRS \
+    (UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_MULTI_SEND | \
+     UCP_OP_ATTR_FIELD_REMOTE | UCP_OP_ATTR_FIELD_REMOTE_DATATYPE | \
+     UCP_OP_ATTR_FIELD_REMOTE_COUNT)
+#elif UCX_OPT_SINCE(18)
+#  define UCP_OPT_CHECKED_ATTRS \
+    (UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_MULTI_SEND)
+#else
+#  define UCP_OPT_CHECKED_ATTRS UCP_OP_ATTR_FIELD_MEMORY_TYPE
+#endif
+
 /** Start sending a request with a contiguous buffer by version 2 of the
  *  protocols. */
 #if UCX_OPT_SINCE(22)

@@ -16,7 +16,7 @@
 /* Attributes that are not for the shortest way. */
 #define UCP_OPT_TAG_SEND_ATTR_MASK \
     (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | \
-     (ENABLE_PARAMS_CHECK ? UCP_OP_ATTR_FIELD_MEMORY_TYPE : 0))
+     UCP_OPT_CHECKED_ATTRS)
 
 
 /* Attributes that a message can have that the transport copies. */
