@@ -5,6 +5,8 @@
 #include <infiniband/verbs.h>
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -15,6 +17,10 @@
 static std::mutex registered_lock;
 static std::map<struct ibv_mr*, std::pair<char*, size_t>> registered;
 static unsigned registrations;
+
+/* What happens while memory of an address is given back, once */
+static std::function<void()> while_given_back;
+static char *given_back;
 
 static struct ibv_mr *note(struct ibv_mr *mr, void *address, size_t length)
 {
@@ -52,9 +58,20 @@ __attribute__((visibility("default"))) int ibv_dereg_mr(struct ibv_mr *mr)
     static auto real = (decltype(&ibv_dereg_mr))dlsym(RTLD_NEXT,
                                                       "ibv_dereg_mr");
 
+    std::function<void()> what;
+
     {
         std::lock_guard<std::mutex> guard(registered_lock);
+        const auto found = registered.find(mr);
+        if (while_given_back && (found != registered.end()) &&
+            (found->second.first <= given_back) &&
+            (given_back < found->second.first + found->second.second)) {
+            what.swap(while_given_back);
+        }
         registered.erase(mr);
+    }
+    if (what) {
+        what();
     }
     return real(mr);
 }
@@ -622,14 +639,11 @@ public:
         return status == UCS_OK;
     }
 
-    /* Each sends to itself out of memory that all have registered, and now and
-     * then out of memory that it maps for that */
-    void body(unsigned index, const Mapping &common)
+    void connect_to_itself(ucp_worker_h &worker, ucp_ep_h &ep)
     {
         ucp_worker_params_t worker_params = {};
         worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
         worker_params.thread_mode = UCS_THREAD_MODE_SINGLE;
-        ucp_worker_h worker;
         ASSERT_EQ(UCS_OK, ucp_worker_create(context, &worker_params, &worker));
 
         ucp_address_t *address;
@@ -638,28 +652,47 @@ public:
         ucp_ep_params_t ep_params = {};
         ep_params.field_mask      = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
         ep_params.address         = address;
-        ucp_ep_h ep;
         ASSERT_EQ(UCS_OK, ucp_ep_create(worker, &ep_params, &ep));
         ucp_worker_release_address(worker, address);
+    }
 
+    static void send_to_itself(ucp_worker_h worker, ucp_ep_h ep,
+                               const char *from)
+    {
         const ucp_request_param_t param = {};
+        char to[LENGTH];
+        ucs_status_ptr_t receive = ucp_tag_recv_nbx(worker, to, LENGTH, 0, 0,
+                                                    &param);
+        ASSERT_TRUE(wait(worker, ucp_tag_send_nbx(ep, from, LENGTH, 0,
+                                                  &param)));
+        ASSERT_TRUE(wait(worker, receive));
+        ASSERT_EQ(0, memcmp(from, to, LENGTH));
+    }
+
+    static void close_worker(ucp_worker_h worker, ucp_ep_h ep)
+    {
+        ucp_request_param_t close = {};
+        ASSERT_TRUE(wait(worker, ucp_ep_close_nbx(ep, &close)));
+        ucp_worker_destroy(worker);
+    }
+
+    /* Each sends to itself out of memory that all have registered, and now and
+     * then out of memory that it maps for that */
+    void body(unsigned index, const Mapping &common)
+    {
+        ucp_worker_h worker;
+        ucp_ep_h ep = nullptr;
+        ASSERT_NO_FATAL_FAILURE(connect_to_itself(worker, ep));
+
         for (unsigned i = 0; i < ROUNDS; ++i) {
             Mapping own;
             const char *from = ((i % 4) == 0) ? own.data :
                                common.data + index * LENGTH;
-            char to[LENGTH];
             memset(own.data, 'a' + (i % 26), LENGTH);
-            ucs_status_ptr_t receive = ucp_tag_recv_nbx(worker, to, LENGTH, 0,
-                                                        0, &param);
-            ASSERT_TRUE(wait(worker, ucp_tag_send_nbx(ep, from, LENGTH, 0,
-                                                      &param)));
-            ASSERT_TRUE(wait(worker, receive));
-            ASSERT_EQ(0, memcmp(from, to, LENGTH)) << i;
+            ASSERT_NO_FATAL_FAILURE(send_to_itself(worker, ep, from)) << i;
         }
 
-        ucp_request_param_t close = {};
-        ASSERT_TRUE(wait(worker, ucp_ep_close_nbx(ep, &close)));
-        ucp_worker_destroy(worker);
+        close_worker(worker, ep);
     }
 
     UcpEnv env;
@@ -694,4 +727,69 @@ TEST_P(UcpMemThreadsBoth, EachRemembersWhatAllUse)
     for (std::thread &thread : threads) {
         thread.join();
     }
+}
+
+/* One thread registers memory, for which UCX's cache lets go of two buffers
+ * that were unmapped at once. While it has only come to the first, another
+ * thread sends from new memory where the second was. */
+TEST_P(UcpMemThreadsBoth, WhatIsJustBeingForgottenIsNotSent)
+{
+    static constexpr size_t PAGE = 4096;
+    Mapping memory, third;
+    char *second = memory.data + 2 * PAGE;
+    std::atomic<bool> is_time{false}, is_sent{false};
+
+    ucp_mem_map_params_t params = {};
+    params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                        UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+    params.address    = memory.data;
+    params.length     = PAGE;
+    ucp_mem_h memh;
+    ASSERT_EQ(UCS_OK, ucp_mem_map(context, &params, &memh));
+    ASSERT_EQ(UCS_OK, ucp_mem_unmap(context, memh));
+    ASSERT_LT(0u, Mapping::registered_at(memory.data));
+
+    std::atomic<bool> is_remembered{false};
+    std::thread sender([&] {
+        ucp_worker_h worker;
+        ucp_ep_h ep = nullptr;
+        connect_to_itself(worker, ep);
+        /* The first messages connect, and have the endpoint ready */
+        for (unsigned i = 0; i < 4; ++i) {
+            send_to_itself(worker, ep, second);
+        }
+        is_remembered = true;
+        while (!is_time) {
+            std::this_thread::yield();
+        }
+        send_to_itself(worker, ep, second);
+        is_sent = true;
+        close_worker(worker, ep);
+    });
+    while (!is_remembered) {
+        std::this_thread::yield();
+    }
+    EXPECT_LT(0u, Mapping::registered_at(second));
+
+    char *address = memory.data;
+    memory.unmap();
+    Mapping other(address);
+    {
+        std::lock_guard<std::mutex> guard(registered_lock);
+        given_back       = address;
+        while_given_back = [&] {
+            is_time = true;
+            /* If it waits for this thread, as it should, it will not be sent */
+            for (unsigned i = 0; (i < 500) && !is_sent; ++i) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            EXPECT_FALSE(is_sent);
+        };
+    }
+    params.address = third.data;
+    EXPECT_EQ(UCS_OK, ucp_mem_map(context, &params, &memh));
+    EXPECT_TRUE(is_time);
+    is_time = true;
+    sender.join();
+    EXPECT_EQ(UCS_OK, ucp_mem_unmap(context, memh));
 }

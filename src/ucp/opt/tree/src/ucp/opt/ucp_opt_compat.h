@@ -334,15 +334,6 @@
 
 #endif
 
-/** Whether memory was unmapped that a cache could not look for yet. */
-#if UCX_OPT_SINCE(22)
-#  define ucp_opt_rcache_has_events(_rcache) \
-    (!ucs_interval_tree_is_empty(&(_rcache)->inv_tree))
-#else
-#  define ucp_opt_rcache_has_events(_rcache) \
-    (!ucs_queue_is_empty(&(_rcache)->inv_q))
-#endif
-
 /** Host memory, of which nothing else is known. */
 #if UCX_OPT_SINCE(18)
 #  define ucp_opt_mem_info_set_host(_mem_info) \

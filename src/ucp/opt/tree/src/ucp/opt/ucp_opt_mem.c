@@ -57,6 +57,49 @@ static void ucp_opt_mem_destroy(ucp_opt_mem_t *mem)
     ucs_free(mem);
 }
 
+/* Take the registration out of an entry that nobody uses, or mark the entry for
+ * who uses it last. Returns what the caller has to give back, or NULL. */
+static ucp_mem_h ucp_opt_mem_take_out(ucp_opt_mem_entry_t *entry)
+{
+    ucp_mem_h parent = entry->memh.parent;
+
+    entry->end = 0;
+    if (entry->uses > 0) {
+        return NULL;
+    }
+
+    entry->memh.parent = NULL;
+    return parent;
+}
+
+/* The context must be locked. */
+static void ucp_opt_mem_give_back(ucp_context_h context, ucp_mem_h parent)
+{
+    if (parent != NULL) {
+        ucs_rcache_region_put_unsafe(context->rcache, &parent->super);
+    }
+}
+
+void ucp_opt_mem_remove(ucp_context_h context, ucp_mem_h parent)
+{
+    ucp_opt_mem_entry_t *entry;
+    ucp_opt_mem_t *mem;
+    unsigned i;
+
+    ucs_list_for_each(mem, &context->opt_mem, list) {
+        ucp_opt_mem_lock(mem);
+        for (i = 0; i < UCP_OPT_MEM_ENTRIES; ++i) {
+            entry = mem->entries[i];
+            if ((entry->memh.parent != NULL) &&
+                ((parent == NULL) ? !ucp_opt_mem_is_known(entry->memh.parent) :
+                                    (parent == entry->memh.parent))) {
+                ucp_opt_mem_give_back(context, ucp_opt_mem_take_out(entry));
+            }
+        }
+        ucp_opt_mem_unlock(mem);
+    }
+}
+
 /* Without memory for it the worker has none, and does without. */
 static void ucp_opt_mem_create(ucp_worker_h worker)
 {
@@ -96,29 +139,6 @@ static void ucp_opt_mem_create(ucp_worker_h worker)
 
     worker->opt_mem = mem;
     worker->flags  |= UCP_WORKER_FLAG_OPT_MEM;
-}
-
-/* Take the registration out of an entry that nobody uses, or mark the entry for
- * who uses it last. Returns what the caller has to give back, or NULL. */
-static ucp_mem_h ucp_opt_mem_take_out(ucp_opt_mem_entry_t *entry)
-{
-    ucp_mem_h parent = entry->memh.parent;
-
-    entry->end = 0;
-    if (entry->uses > 0) {
-        return NULL;
-    }
-
-    entry->memh.parent = NULL;
-    return parent;
-}
-
-/* The context must be locked. */
-static void ucp_opt_mem_give_back(ucp_context_h context, ucp_mem_h parent)
-{
-    if (parent != NULL) {
-        ucs_rcache_region_put_unsafe(context->rcache, &parent->super);
-    }
 }
 
 /* An entry that nobody uses, to have another registration. */
@@ -218,7 +238,7 @@ ucs_status_t ucp_opt_mem_get(ucp_worker_h worker, void *address, size_t length,
     unsigned i;
 
     if (ucs_unlikely((mem == NULL) ||
-                     ucp_opt_rcache_has_events(worker->context->rcache))) {
+                     ucp_opt_mem_has_events(worker->context))) {
         goto not_found;
     }
 
@@ -268,39 +288,6 @@ void ucp_opt_mem_release_gone(ucp_opt_mem_entry_t *entry)
     if (parent != NULL) {
         ucp_memh_put(parent);
     }
-}
-
-/* Take a registration out of all workers, or those whose memory is gone. */
-static void ucp_opt_mem_remove(ucp_context_h context, ucp_mem_h parent)
-{
-    ucp_opt_mem_entry_t *entry;
-    ucp_opt_mem_t *mem;
-    unsigned i;
-
-    UCP_THREAD_CS_ENTER(&context->mt_lock);
-    ucs_list_for_each(mem, &context->opt_mem, list) {
-        ucp_opt_mem_lock(mem);
-        for (i = 0; i < UCP_OPT_MEM_ENTRIES; ++i) {
-            entry = mem->entries[i];
-            if ((entry->memh.parent != NULL) &&
-                ((parent == NULL) ? !ucp_opt_mem_is_known(entry->memh.parent) :
-                                    (parent == entry->memh.parent))) {
-                ucp_opt_mem_give_back(context, ucp_opt_mem_take_out(entry));
-            }
-        }
-        ucp_opt_mem_unlock(mem);
-    }
-    UCP_THREAD_CS_EXIT(&context->mt_lock);
-}
-
-void ucp_opt_mem_sweep(ucp_context_h context)
-{
-    ucp_opt_mem_remove(context, NULL);
-}
-
-void ucp_opt_mem_forget(ucp_context_h context, ucp_mem_h memh)
-{
-    ucp_opt_mem_remove(context, memh);
 }
 
 void ucp_opt_mem_cleanup(ucp_worker_h worker)

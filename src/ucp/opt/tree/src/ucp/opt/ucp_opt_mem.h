@@ -5,7 +5,9 @@
 
 #include <ucp/core/ucp_mm.h>
 #include <ucp/opt/ucp_opt.h>
+#include <ucs/arch/cpu.h>
 #include <ucs/datastruct/list.h>
+#include <ucs/memory/rcache_int.h>
 #include <ucs/type/spinlock.h>
 
 /*
@@ -118,13 +120,19 @@ static inline int ucp_opt_mem_is_known(ucp_mem_h parent)
     return parent->super.flags & UCS_RCACHE_REGION_FLAG_PGTABLE;
 }
 
-/** Give back what workers hold of memory that has been unmapped. To be called
- *  after memory was registered, which is when UCS does the same. */
-void ucp_opt_mem_sweep(ucp_context_h context);
+/** Whether memory was unmapped that the cache has not looked for yet, or not to
+ *  the end: its registrations may be known. To be asked before that. */
+#define ucp_opt_mem_has_events(_context) \
+    ((_context)->rcache->inv_pending || ({ \
+        ucs_memory_cpu_load_fence(); \
+        0; \
+    }))
 
-/** Give back a registration that is being invalidated, for which UCS waits
- *  until nobody has it any more. */
-void ucp_opt_mem_forget(ucp_context_h context, ucp_mem_h memh);
+/** Have all workers give back a registration that is being invalidated, for
+ *  which UCS waits until nobody has it any more; if @a parent is NULL, those
+ *  whose memory was unmapped: that is to be done after memory was registered,
+ *  which is when UCS does the same. The context must be locked. */
+void ucp_opt_mem_remove(ucp_context_h context, ucp_mem_h parent);
 
 /** Give back all of a worker that is being destroyed. */
 void ucp_opt_mem_cleanup(ucp_worker_h worker);

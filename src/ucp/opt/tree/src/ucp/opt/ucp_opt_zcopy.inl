@@ -179,7 +179,7 @@ ucp_opt_mem_get_found(ucp_worker_h worker, const void *address, size_t length,
     ucp_mem_h memh;
 
     if (ucs_unlikely((mem == NULL) ||
-                     ucp_opt_rcache_has_events(worker->context->rcache))) {
+                     ucp_opt_mem_has_events(worker->context))) {
         return NULL;
     }
 
