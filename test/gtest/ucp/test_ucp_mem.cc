@@ -12,6 +12,8 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* What is registered, as libibverbs is asked for it */
 static std::mutex registered_lock;
@@ -574,6 +576,29 @@ TEST_F(UcpMem, WhatIsUnmappedIsForgottenWithoutAnotherRegistration)
     const unsigned before = registrations;
     put_page(other.data, 'b');
     EXPECT_LT(before, registrations);
+}
+
+/* The child may have none of the pages that are registered (MADV_DONTFORK), so
+ * UCX's cache lets go of what is idle, and so must a worker */
+TEST_F(UcpMem, NothingIdleIsRegisteredWhenTheProcessForks)
+{
+    Mapping memory[2];
+    for (const Mapping &each : memory) {
+        put_page(each.data, 'a');
+        EXPECT_LT(0u, Mapping::registered_at(each.data));
+    }
+
+    const pid_t child = fork();
+    ASSERT_LE(0, child);
+    if (child == 0) {
+        _exit(0);
+    }
+    for (const Mapping &each : memory) {
+        EXPECT_EQ(0u, Mapping::registered_at(each.data));
+    }
+    EXPECT_EQ(child, waitpid(child, nullptr, 0));
+    put_page(memory[0].data, 'b');
+    put_page(memory[1].data, 'c');
 }
 
 /* Who limits what the cache keeps means all of it. */

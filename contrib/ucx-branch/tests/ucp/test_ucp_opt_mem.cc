@@ -7,6 +7,8 @@ extern "C" {
 }
 
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 
 class test_ucp_opt_mem : public test_ucp_opt {
@@ -112,6 +114,29 @@ UCS_TEST_P(test_ucp_opt_mem, more_than_are_remembered, "ZCOPY_THRESH=1",
     for (char *buffer : buffers) {
         munmap(buffer, SIZE);
     }
+}
+
+UCS_TEST_P(test_ucp_opt_mem, fork)
+{
+    char *buffer = map();
+    memset(buffer, 'a', SIZE);
+    send_and_check(buffer);
+
+    const ucp_opt_mem_t *mem = sender().worker()->opt_mem;
+    ASSERT_TRUE(mem != NULL);
+    EXPECT_TRUE(remembered(buffer) != NULL);
+
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    EXPECT_EQ(child, waitpid(child, NULL, 0));
+
+    for (int i = 0; i < UCP_OPT_MEM_ENTRIES; ++i) {
+        EXPECT_TRUE(mem->entries[i]->memh.parent == NULL);
+    }
+    send_and_check(buffer);
+    munmap(buffer, SIZE);
 }
 
 UCP_INSTANTIATE_TEST_CASE_TLS(test_ucp_opt_mem, rcx, "rc_x")

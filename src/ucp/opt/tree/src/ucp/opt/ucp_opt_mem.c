@@ -100,6 +100,28 @@ void ucp_opt_mem_remove(ucp_context_h context, ucp_mem_h parent)
     }
 }
 
+static int ucp_opt_mem_try_lock(ucp_mt_lock_t *lock)
+{
+    return (lock->mt_type == UCP_MT_TYPE_MUTEX) ?
+           !pthread_mutex_trylock(&lock->lock.mt_mutex) :
+           ucs_recursive_spin_trylock(&lock->lock.mt_spinlock);
+}
+
+/* What the cache has let go of for a fork. UCS holds a lock that others take
+ * under that of the context, so that is not waited for. */
+static void ucp_opt_mem_purged(void *arg)
+{
+    ucp_context_h context = arg;
+
+    if (UCP_THREAD_IS_REQUIRED(&context->mt_lock) &&
+        !ucp_opt_mem_try_lock(&context->mt_lock)) {
+        return;
+    }
+
+    ucp_opt_mem_remove(context, NULL);
+    UCP_THREAD_CS_EXIT(&context->mt_lock);
+}
+
 /* Without memory for it the worker has none, and does without. */
 static void ucp_opt_mem_create(ucp_worker_h worker)
 {
@@ -135,6 +157,7 @@ static void ucp_opt_mem_create(ucp_worker_h worker)
 
     UCP_THREAD_CS_ENTER(&context->mt_lock);
     ucs_list_add_tail(&context->opt_mem, &mem->list);
+    context->rcache->purged = ucp_opt_mem_purged;
     UCP_THREAD_CS_EXIT(&context->mt_lock);
 
     worker->opt_mem = mem;
