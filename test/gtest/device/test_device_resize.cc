@@ -7,6 +7,7 @@
 
 #include <device/device.h>
 
+#include <common/patience.h>
 #include <common/seed.h>
 
 #include <algorithm>
@@ -46,6 +47,24 @@ public:
             poll();
         }
         l.scq.empty();
+    }
+
+    /* Wait until all that was posted has completed, and leave it unread: in
+     * deferred execution that is later. The ring has gone round nowhere. */
+    void wait_all() const
+    {
+        mlx5dv_cq dv   = {};
+        mlx5dv_obj obj = {};
+        mlx5_cqe64 *last;
+
+        obj.cq.in  = l.scq.v;
+        obj.cq.out = &dv;
+        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+        REQUIRE(m_posted <= dv.cqe_cnt);
+        last = (mlx5_cqe64*)((char*)dv.buf + m_posted * dv.cqe_size) - 1;
+        REQUIRE(patience::until([&]() {
+            return (*(volatile uint8_t*)&last->op_own >> 4) != MLX5_CQE_INVALID;
+        }));
     }
 
     unsigned unread() const
@@ -114,6 +133,7 @@ TEST_F(test_device_resize, a_queue_that_is_too_short_is_refused)
         for (int i = 0; i < 20; ++i) {
             s.post();
         }
+        s.wait_all();
         REQUIRE_EQ(EINVAL, ibv_resize_cq(s.l.scq.v, 15));
         REQUIRE_EQ(63, s.l.scq.v->cqe);
         s.poll_all();

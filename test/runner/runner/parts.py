@@ -220,7 +220,6 @@ _MEMCHECK_TESTS = ("*test_sep_uct_error.*/dv:api/test_sep_uct_flow.*/dv:"
 _SEEDS = (1, 2)
 _DEFERRED_DEVICE_TESTS = (
     "*:-test_device_wc.*:test_device_kill.at_each_instruction_*:"
-    "test_device_resize.a_queue_that_is_too_short_is_refused:"
     "test_device_strict.sq_overrun:test_device_strict.cq_overrun*:"
     "test_device_strict.cq_ci")
 
