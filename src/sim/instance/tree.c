@@ -188,6 +188,19 @@ mlx5sim_tree_link(mlx5sim_tree_t *tree, const char *name,
     }
 }
 
+/* An attribute that can be opened, and of which the kernel then says EINVAL. It
+ * does of the files of namespaces, too, which can't be read: whoever opens the
+ * attribute, by whatever name, has one of those. */
+static void mlx5sim_tree_invalid(mlx5sim_tree_t *tree, const char *name)
+{
+    char path[PATH_MAX];
+
+    if ((mlx5sim_tree_name(tree, name, path) == 0) &&
+        (symlinkat("/proc/self/ns/mnt", tree->dir_fd, path) != 0)) {
+        mlx5sim_tree_fail(tree);
+    }
+}
+
 /* CPU mask as in local_cpus: words of 32 bits, highest first. */
 static void mlx5sim_tree_cpus(mlx5sim_tree_t *tree)
 {
@@ -277,14 +290,22 @@ static void mlx5sim_tree_gids(mlx5sim_tree_t *tree, unsigned dev,
         snprintf(name, sizeof(name), "gids/%u", i);
         mlx5sim_tree_attr(tree, name, "%s", mlx5sim_gid_str(gid, gid_str));
 
+        /* kernel, _show_port_gid_attr() of sysfs.c: the entry is empty */
         snprintf(name, sizeof(name), "gid_attrs/types/%u", i);
-        mlx5sim_tree_attr(tree, name, "%s",
-                          mlx5sim_gid_type(tree->config, in_use ? i : 0));
+        if (in_use) {
+            mlx5sim_tree_attr(tree, name, "%s",
+                              mlx5sim_gid_type(tree->config, i));
+        } else {
+            mlx5sim_tree_invalid(tree, name);
+        }
 
+        /* print_ndev(): it is, or has no network interface */
+        snprintf(name, sizeof(name), "gid_attrs/ndevs/%u", i);
         if (in_use && (tree->config->link == MLX5SIM_LINK_ROCE)) {
-            snprintf(name, sizeof(name), "gid_attrs/ndevs/%u", i);
             mlx5sim_tree_attr(tree, name, "%s",
                               mlx5sim_port_netdev(tree->config, dev, port));
+        } else {
+            mlx5sim_tree_invalid(tree, name);
         }
     }
 }

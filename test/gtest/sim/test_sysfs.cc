@@ -19,7 +19,9 @@ extern "C" {
 #include <cerrno>
 #include <cstring>
 
+#include <fcntl.h>
 #include <limits.h>
+#include <unistd.h>
 
 using namespace sysfs_helpers;
 
@@ -309,6 +311,21 @@ protected:
         return read_file(m_dir / ("sysfs/" + name));
     }
 
+    /* errno of reading an attribute, 0: it can be read, -1: is not there */
+    int attr_error(const std::string &name)
+    {
+        int fd = open((m_dir / ("sysfs/" + name)).c_str(), O_RDONLY);
+        int error;
+        char byte;
+
+        if (fd < 0) {
+            return -1;
+        }
+        error = (read(fd, &byte, 1) < 0) ? errno : 0;
+        close(fd);
+        return error;
+    }
+
     static unsigned count_entries(const std::string &path)
     {
         m_count = 0;
@@ -352,7 +369,7 @@ TEST_F(test_sysfs_tree, has_what_libibverbs_and_ucx_read)
     EXPECT_EQ("0x13\n", attr("class/infiniband/mlx5_1/ports/2/lid"));
     EXPECT_EQ("0xffff\n", attr("class/infiniband/mlx5_0/ports/1/pkeys/0"));
     EXPECT_EQ("IB/RoCE v1\n",
-              attr("class/infiniband/mlx5_0/ports/1/gid_attrs/types/7"));
+              attr("class/infiniband/mlx5_0/ports/1/gid_attrs/types/0"));
     EXPECT_EQ("0\n",
               attr("class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"));
 
@@ -363,6 +380,31 @@ TEST_F(test_sysfs_tree, has_what_libibverbs_and_ucx_read)
     EXPECT_EQ("4\n", attr("class/misc/rdma_cm/abi_version"));
     EXPECT_EQ((std::set<std::string>{"1", "2"}),
               list_dir(m_dir / "sysfs/class/infiniband/mlx5_0/ports"));
+}
+
+TEST_F(test_sysfs_tree, attributes_of_gids_that_are_not_there_are_invalid)
+{
+    mlx5sim_config_t config = default_config();
+    std::string attrs       = "class/infiniband/mlx5_0/ports/1/gid_attrs/";
+
+    /* there is no network interface of InfiniBand's GIDs */
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
+    EXPECT_EQ(0, attr_error(attrs + "types/0"));
+    EXPECT_EQ(EINVAL, attr_error(attrs + "types/1"));
+    EXPECT_EQ(EINVAL, attr_error(attrs + "types/7"));
+    EXPECT_EQ(EINVAL, attr_error(attrs + "ndevs/0"));
+    EXPECT_EQ(EINVAL, attr_error(attrs + "ndevs/7"));
+    EXPECT_EQ(-1, attr_error(attrs + "types/8"));
+    EXPECT_EQ(-1, attr_error(attrs + "ndevs/8"));
+
+    mlx5sim_tree_remove(m_dir.fd());
+    ASSERT_TRUE(list_dir(m_dir.c_str()).empty());
+    config.link = MLX5SIM_LINK_ROCE;
+    ASSERT_EQ(0, mlx5sim_tree_create(m_dir.fd(), &config));
+    EXPECT_EQ(0, attr_error(attrs + "types/3"));
+    EXPECT_EQ(0, attr_error(attrs + "ndevs/3"));
+    EXPECT_EQ(EINVAL, attr_error(attrs + "types/4"));
+    EXPECT_EQ(EINVAL, attr_error(attrs + "ndevs/4"));
 }
 
 TEST_F(test_sysfs_tree, roce_ports_have_v2_gids_and_a_network_interface)
@@ -422,8 +464,9 @@ TEST_F(test_sysfs_tree, ports_with_empty_gids_have_zeros)
         EXPECT_EQ("0000:0000:0000:0000:0000:0000:0000:0000\n",
                   attr(device + "1/gids/" + index));
     }
-    EXPECT_TRUE(list_dir(m_dir / ("sysfs/" + device +
-                                  "1/gid_attrs/ndevs")).empty());
+    for (const char *name : {"types/0", "types/15", "ndevs/0", "ndevs/15"}) {
+        EXPECT_EQ(EINVAL, attr_error(device + "1/gid_attrs/" + name)) << name;
+    }
     EXPECT_EQ("lo\n", attr(device + "2/gid_attrs/ndevs/3"));
 }
 
@@ -442,7 +485,8 @@ TEST_F(test_sysfs_tree, every_link_leads_where_the_path_mapping_thinks)
     links.clear();
     nftw(resolved,
          [](const char *path, const struct stat *, int type, struct FTW *) {
-             if (type == FTW_SL) {
+             /* not what can't be read, which sysfs has no links for */
+             if ((type == FTW_SL) && (strstr(path, "/gid_attrs/") == nullptr)) {
                  links.push_back(path);
              }
              return 0;
