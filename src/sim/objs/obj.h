@@ -307,6 +307,9 @@ typedef struct mlx5sim_xrcd {
 } mlx5sim_xrcd_t;
 
 
+/** mlx5sim_cq_t.writing before the first CQE: it is of none that comes soon. */
+#define MLX5SIM_CQ_NOT_WRITING UINT64_MAX
+
 typedef struct mlx5sim_cq {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   lock;
@@ -332,7 +335,8 @@ typedef struct mlx5sim_cq {
     uint32_t         held_pi;     /* where the block starts: pi until written */
     uint32_t         held;        /* completions in the block until then */
     uint32_t         collapsed;   /* PRM: cqc.cc, all CQEs go to one place */
-    uint64_t         writing;     /* there: pi and tail of the CQE under way */
+    uint64_t         writing;     /* there: pi and tail of the CQE under way,
+                                   * or MLX5SIM_CQ_NOT_WRITING */
     mlx5sim_zip_t    zip;         /* the completions held back */
     uint64_t         events;      /* written to the channel */
     uint64_t         cqes;

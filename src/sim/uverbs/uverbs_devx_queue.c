@@ -68,6 +68,7 @@ unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx)
     struct mlx5_ib_create_cq uin          = {0};
     mlx5sim_cmd_t cmd                     = {.ctx = devx->ctx, .uin = &uin,
                                              .is_devx = 1};
+    mlx5sim_cq_t *cq;
     unsigned status;
     int ret;
 
@@ -102,9 +103,11 @@ unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx)
     if (ret == 0) {
         devx->obj    = mlx5sim_obj_at(MLX5SIM_OBJ_CQ, reply.cq_handle);
         devx->number = reply.cq_handle;
-        /* nobody knows the queue yet */
-        ((mlx5sim_cq_t*)devx->obj)->collapsed =
-                mlx5sim_devx_cqc(devx, MLX5SIM_FW_CQC_CC);
+        /* nobody knows the queue yet, and no CQE was under way: not the first
+         * either, which clear memory would be taken for */
+        cq            = devx->obj;
+        cq->collapsed = mlx5sim_devx_cqc(devx, MLX5SIM_FW_CQC_CC);
+        cq->writing   = MLX5SIM_CQ_NOT_WRITING;
     }
     return mlx5sim_devx_status(ret);
 }

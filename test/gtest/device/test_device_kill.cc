@@ -5,6 +5,7 @@
  * completion, lose nothing, and carry on with each other.
  */
 
+#include <device/device_devx.h>
 #include <device/device_mesh.h>
 
 #include <common/seed.h>
@@ -41,6 +42,7 @@ enum {
     WORD_SEND,          /* rank 1: round << 8 | messages to send */
     WORD_SENT,
     WORD_STOP,
+    WORD_DATA,          /* where rank 0 receives */
     WORD_VICTIMS = 100
 };
 
@@ -71,6 +73,7 @@ protected:
     void step_and_kill(action act, unsigned stride);
     bool has_opened_channel();
     bool has_failed_to_write();
+    bool is_about_to_write(uint64_t addr);
     void step(int request, long signal);
     int expect_stop(int signal, int other = 0);
     void run_until(const std::function<bool()> &is_there);
@@ -489,6 +492,31 @@ bool test_device_kill::has_failed_to_write()
            ((long)regs.rax == -EFAULT);
 }
 
+/* Whether who is traced is at a system call that writes to this place, behind
+ * others, or at the instruction that makes it */
+bool test_device_kill::is_about_to_write(uint64_t addr)
+{
+    pid_t pid = this->pid(m_traced);
+    user_regs_struct regs;
+    iovec piece = {}, local = {&piece, sizeof(piece)}, remote;
+    uint16_t insn = 0;
+
+    if (ptrace(PTRACE_GETREGS, pid, nullptr, &regs) != 0) {
+        return false;
+    }
+
+    errno = 0;
+    insn  = ptrace(PTRACE_PEEKTEXT, pid, regs.rip, nullptr);
+    if ((regs.orig_rax != SYS_process_vm_writev) &&
+        ((insn != 0x050f) || (regs.rax != SYS_process_vm_writev))) {
+        return false;
+    }
+
+    remote = {(void*)regs.r10, sizeof(piece)};
+    return (process_vm_readv(pid, &local, 1, &remote, 1, 0) ==
+            sizeof(piece)) && ((uint64_t)piece.iov_base == addr);
+}
+
 bool test_device_kill::has_ended(int index)
 {
     siginfo_t info = {};
@@ -525,6 +553,96 @@ TEST_F(test_device_kill, at_each_instruction_of_a_read)
     step_and_kill(ACT_READ, 45);
 }
 
+
+/* One place has all completions. Before there was any, it looked as if the
+ * first had come, when memory was clear and its writer died in front of it. */
+TEST_F(test_device_kill, before_the_first_completion_of_a_collapsed_queue)
+{
+    unsigned steps = 0;
+    bool at_end    = false;
+
+    set_env("MLX5SIM_DEVX", "y");
+    set_env("MLX5SIM_EXEC", "sync");
+    start(0, 1, [](rank &r) {
+        for (uint64_t round = 1;; ++round) {
+            wait_equal(r, WORD_ROUND, round);
+            if (r.word(WORD_STOP)) {
+                return;
+            }
+
+            devx_loop l(0, ring_log, false, true);
+            unsigned status;
+
+            memset(l.queues.data, 0, 64);
+            l.recv(l.mem.sge(0, 64));
+            r.word(WORD_QPN)      = l.b.number;
+            r.word(WORD_ADDR)     = (uint64_t)l.queues.data;
+            r.word(WORD_DATA)     = l.mem.addr();
+            r.word(WORD_PREPARED) = round;
+            wait_equal(r, WORD_VICTIM, round);
+            REQUIRE_EQ(0, l.b.modify(rst2init_command(l.b.number), &status));
+            REQUIRE_EQ(0, l.b.modify(init2rtr_command(l.c, l.b.number,
+                                                      r.word(WORD_VICTIM_QPN)),
+                                     &status));
+            REQUIRE_EQ(0, l.b.modify(rtr2rts_command(l.b.number), &status));
+            r.word(WORD_CONNECTED) = round;
+            wait_equal(r, WORD_KILLED, round);
+
+            uint32_t producer = get(l.cq.query(fw_query_cq, 80), 128 + 360, 24);
+            REQUIRE_EQ(producer, *(uint32_t*)(l.queues.data + 60) != 0);
+            r.word(WORD_CHECKED) = round;
+        }
+    });
+
+    for (uint64_t round = 1; !at_end; ++round) {
+        word(WORD_ROUND) = round;
+        start(2, 1, [=](rank &r) {
+            context c;
+            memory mem(c, 4096);
+            cq q(c, 64);
+            qp mine(c, q, q);
+            address peer = mine.addr();
+
+            wait_equal(r, WORD_PREPARED, round);
+            peer.qpn                = r.word(WORD_QPN);
+            r.word(WORD_VICTIM_QPN) = mine.v->qp_num;
+            mine.connect(peer);
+            r.word(WORD_VICTIM) = round;
+            wait_equal(r, WORD_CONNECTED, round);
+            REQUIRE_EQ(0, ptrace(PTRACE_TRACEME, 0, nullptr, nullptr));
+            raise(SIGSTOP);
+            send_wr wr(IBV_WR_SEND, 1, {mem.sge(0, 64)});
+            mine.send(wr);
+            raise(SIGSTOP);
+        });
+
+        /* to the system call that brings the data, and then step by step */
+        while (word(WORD_CONNECTED) < round) {
+            usleep(50);
+        }
+        run_until([&]() { return is_about_to_write(word(WORD_DATA)); });
+        ASSERT_FALSE(HasFailure());
+        steps += has_asan() ? 400 : 40;
+        for (unsigned i = 0; (i < steps) && !at_end; ++i) {
+            step(PTRACE_SINGLESTEP, 0);
+            expect_stop(SIGTRAP, SIGTRAP | 0x80);
+            at_end = is_about_to_write(word(WORD_ADDR));
+            ASSERT_LT(i, 30000u);
+        }
+
+        kill(2);
+        EXPECT_EQ(SIGKILL, finish(2));
+        word(WORD_KILLED) = round;
+        while (word(WORD_CHECKED) < round) {
+            ASSERT_FALSE(has_ended(0)) << steps << " steps";
+            usleep(50);
+        }
+    }
+    EXPECT_GT(steps, 100u);
+    word(WORD_STOP)   = 1;
+    word(WORD_ROUND) += 1;
+    finish_all();
+}
 
 /* The number of instructions grows until the command ends. The harness looks
  * for what is left of the processes. */
