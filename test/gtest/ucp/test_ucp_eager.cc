@@ -464,8 +464,7 @@ TEST_P(UcpEagerMemh, MoreMessagesThanTheQueueHoldsArrive)
 
 TEST_P(UcpEagerMemh, ARequestUnderWayTellsWhatItIs)
 {
-    const char *tls = getenv("UCX_TLS");
-    if ((tls != nullptr) && (strstr(tls, "shm") != nullptr)) {
+    if (has_shared_memory()) {
         GTEST_SKIP() << "shared memory copies what is sent at once";
     }
 

@@ -5,6 +5,7 @@
 #include <common/patience.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 
 
@@ -17,6 +18,13 @@ static void check(ucs_status_t status, const char *what)
         throw std::runtime_error(std::string(what) + ": " +
                                  ucs_status_string(status));
     }
+}
+
+bool has_shared_memory()
+{
+    const char *tls = getenv("UCX_TLS");
+
+    return (tls != nullptr) && (strstr(tls, "shm") != nullptr);
 }
 
 UcpWorker::UcpWorker(ucs_thread_mode_t mode, uint64_t features)

@@ -30,6 +30,10 @@ public:
     ucp_mem_h memh        = nullptr;
 };
 
+/** Whether messages between processes of a node, or within one, go by shared
+ *  memory (UCX_TLS), which copies them at once and registers nothing. */
+bool has_shared_memory();
+
 /** Two workers; endpoints lead from the first to the second. */
 class UcpPair : public testing::Test {
 public:
