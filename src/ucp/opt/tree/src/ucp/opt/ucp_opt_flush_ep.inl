@@ -32,6 +32,17 @@ static UCS_F_ALWAYS_INLINE int ucp_opt_ep_is_sw_flushed(ucp_ep_h ep)
            ucs_likely(!ucp_opt_ep_has_mem_flush(ep));
 }
 
+/* A lane may have completed with an error before another one, on which the
+ * request was queued, was the last: that one says nothing of errors. */
+static void ucp_opt_ep_flushed_callback(ucp_request_t *req)
+{
+    if (req->status == UCS_OK) {
+        req->status = req->send.state.uct_comp.status;
+    }
+
+    ucp_ep_flushed_callback(req);
+}
+
 /* Make a request, of which flags, callback and count are set, what
  * ucp_ep_flush_progress() expects after some lanes have been asked. */
 static void ucp_opt_ep_flush_init(ucp_request_t *req, ucp_ep_h ep,
@@ -39,7 +50,7 @@ static void ucp_opt_ep_flush_init(ucp_request_t *req, ucp_ep_h ep,
 {
     req->status                   = UCS_OK;
     req->send.ep                  = ep;
-    req->send.flushed_cb          = ucp_ep_flushed_callback;
+    req->send.flushed_cb          = ucp_opt_ep_flushed_callback;
     req->send.flush.uct_flags     = UCT_FLUSH_FLAG_LOCAL;
     req->send.flush.sw_started    = 0;
     req->send.flush.sw_done       = 0;

@@ -108,7 +108,7 @@ void ucp_opt_rkey_resolved(ucp_ep_h ep, ucp_rkey_h rkey);
 /** Give the state of an endpoint's lanes a number that no state had before. */
 uint64_t ucp_opt_new_state(ucp_ep_h ep);
 
-/** How many lanes the state of an endpoint says that there are: its lowest byte.
+/** How many lanes the state of an endpoint says there are: its lowest byte.
  *  0 if it has no number, if there are more than UCP_OPT_STATE_MAX_LANES or one
  *  is missing, if lanes replace each other, or without
  *  UCP_WORKER_FLAG_OPT_FLUSH. */
