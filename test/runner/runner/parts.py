@@ -381,15 +381,16 @@ _KERNELS = (
 # and with four.
 def _ucp():
     rows = []
+    flushes = "UcpFlush.*:UcpFlushLanes.*"
     for script, suffix, protos in ((UCX_OPT, "", "ny"),
                                    (UCX_OPT_NEWEST, "-newest", "y")):
         prefix = f"build/{script.name}"
         for name, tls, tests, environment in (
                 ("sep", "sep", "*", ()),
                 ("rc_mlx5", "rc_mlx5,ud_mlx5", "*", ()),
-                ("ud_mlx5", "ud_mlx5", "UcpFlush.*", ()),
-                ("lanes", "sep", "UcpFlush.*", ("MLX5SIM_DEVICES=2",)),
-                ("four_lanes", "sep", "UcpFlush.*", (
+                ("ud_mlx5", "ud_mlx5", flushes, ()),
+                ("lanes", "sep", flushes, ("MLX5SIM_DEVICES=2",)),
+                ("four_lanes", "sep", flushes, (
                     "MLX5SIM_DEVICES=4", "UCX_MAX_RNDV_RAILS=4"))):
             rows += [Gtest(
                 f"ucp_gtest-{name}-proto_{proto}{suffix}", "ucp_gtest",
