@@ -188,9 +188,8 @@ mlx5sim_tree_link(mlx5sim_tree_t *tree, const char *name,
     }
 }
 
-/* An attribute that can be opened, and of which the kernel then says EINVAL. It
- * does of the files of namespaces, too, which can't be read: whoever opens the
- * attribute, by whatever name, has one of those. */
+/* An attribute that can be opened, but whose reads the kernel answers with
+ * EINVAL. It does so for files of namespaces: this is a link to one. */
 static void mlx5sim_tree_invalid(mlx5sim_tree_t *tree, const char *name)
 {
     char path[PATH_MAX];
