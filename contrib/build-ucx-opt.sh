@@ -53,7 +53,8 @@ while [[ $# -gt 0 ]]; do
                  # With what would end a release build
                  flags=("${SEP_UCX_CHECKED[@]}"
                         "CFLAGS=$SEP_UCX_FAST -Werror=shadow"); shift ;;
-    --asan)      parts=("${SEP_UCX_LIBRARIES[@]}")
+    # ucx_info is how configure of who tests it knows it
+    --asan)      parts=("${SEP_UCX_LIBRARIES[@]}" src/tools/info)
                  flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=$SEP_UCX_SANITIZED")
                  shift ;;
     --help|-h)   usage; exit 0 ;;

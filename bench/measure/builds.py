@@ -18,14 +18,16 @@ def source_name(source):
     return os.path.basename(source).partition(".tar.")[0].removeprefix("ucx-")
 
 
+def ucx_options(ucx, source):
+    """How configure is told of a UCX, if it is not the system's."""
+    return [f"--with-ucx{name}={value}"
+            for name, value in (("", ucx), ("-source", source)) if value]
+
+
 def configured(job, directory, targets, *options, ucx=None, source=None):
     """A release build, on a UCX if it is not the system's."""
-    if source:
-        options = (f"--with-ucx-source={source}", *options)
-    if ucx:
-        options = (f"--with-ucx={ucx}", *options)
     job.shell("sep_build", directory, targets, top("contrib/configure-release"),
-              *options)
+              *ucx_options(ucx, source), *options)
 
 
 def release_ucx(job, directory, targets, ucx, source=None):

@@ -99,7 +99,8 @@ def measure(job):
         job.do(top("contrib/build-ucx-opt.sh"), "--asan",
                *builds.source_option(both.source), tested)
         job.shell("sep_build", job.build, job.row.targets, top("configure"),
-                  "--enable-gtest", "--enable-asan", "--enable-ubsan")
+                  "--enable-gtest", "--enable-asan", "--enable-ubsan",
+                  *builds.ucx_options(tested, both.source))
     else:
         tested = both.patched
         job.build = top(f"build/bench-ucp{both.suffix}")

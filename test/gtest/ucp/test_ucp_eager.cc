@@ -477,9 +477,7 @@ TEST_P(UcpEagerMemh, ARequestUnderWayTellsWhatItIs)
 
     /* UCX 1.13.1 does not tell it with version 2 of the protocols */
     const char *proto = getenv("UCX_PROTO_ENABLE");
-    unsigned major, minor, release;
-    ucp_get_version(&major, &minor, &release);
-    const bool has_mem_type = (minor >= 18) || (proto == nullptr) ||
+    const bool has_mem_type = is_ucx_since(18) || (proto == nullptr) ||
                               (*proto != 'y');
     for (bool is_am : {false, true}) {
         ucs_status_ptr_t request = is_am ?
@@ -672,15 +670,15 @@ TEST_F(UcpEager, WrongParametersAreSeenByAnEndpointThatIsReady)
     EXPECT_EQ(UCS_OK, wait(am_send(ep, "", data)));
     expect_am(2);
     EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM), send_wrong());
-#if UCP_API_VERSION >= UCP_VERSION(1, 18)
-    ucp_request_param_t both = {};
-    both.op_attr_mask        = UCP_OP_ATTR_FLAG_FAST_CMPL |
-                               UCP_OP_ATTR_FLAG_MULTI_SEND;
-    EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM),
-              tag_send(ep, data, TAG, both));
-    EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM),
-              am_send(ep, "", data, 0, both));
-#endif
+    if (is_ucx_since(18)) {
+        ucp_request_param_t both = {};
+        both.op_attr_mask        = UCP_OP_ATTR_FLAG_FAST_CMPL |
+                                   UCP_OP_ATTR_FLAG_MULTI_SEND;
+        EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM),
+                  tag_send(ep, data, TAG, both));
+        EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM),
+                  am_send(ep, "", data, 0, both));
+    }
     expect_am(2);
     close(*sender, ep);
 }

@@ -145,21 +145,13 @@ public:
     char *data;
 };
 
-/* UCX_OPT_MEM is in the series of this release and later ones */
-static bool is_there()
-{
-    unsigned major, minor, release;
-    ucp_get_version(&major, &minor, &release);
-    return (major > 1) || (minor >= 18);
-}
-
 /* Buffers that are registered when they are used, and remembered by workers
  * (UCX_OPT_MEM). */
 class UcpMem : public UcpPair {
 public:
     void SetUp() override
     {
-        if (!is_there()) {
+        if (!is_ucx_since(18)) {
             GTEST_SKIP() << "this UCX has no UCX_OPT_MEM";
         }
         env.set("UCX_ZCOPY_THRESH", "1");
@@ -634,7 +626,7 @@ public:
 
     void SetUp() override
     {
-        if (!is_there()) {
+        if (!is_ucx_since(18)) {
             GTEST_SKIP() << "this UCX has no UCX_OPT_MEM";
         }
         env.set("UCX_ZCOPY_THRESH", "1");

@@ -27,6 +27,14 @@ bool has_shared_memory()
     return (tls != nullptr) && (strstr(tls, "shm") != nullptr);
 }
 
+bool is_ucx_since(unsigned minor)
+{
+    unsigned major, its_minor, release;
+
+    ucp_get_version(&major, &its_minor, &release);
+    return (major > 1) || (its_minor >= minor);
+}
+
 UcpWorker::UcpWorker(ucs_thread_mode_t mode, uint64_t features)
 {
     ucp_params_t params = {};

@@ -34,6 +34,10 @@ public:
  *  memory (UCX_TLS), which copies them at once and registers nothing. */
 bool has_shared_memory();
 
+/** Whether the UCX that runs, not the one of the headers, is 1.@a minor or
+ *  newer. */
+bool is_ucx_since(unsigned minor);
+
 /** Two workers; endpoints lead from the first to the second. */
 class UcpPair : public testing::Test {
 public:

@@ -123,6 +123,39 @@ static void count_call(void *request, ucs_status_t status, void *arg)
     ++*static_cast<unsigned*>(arg);
 }
 
+TEST_F(UcpRkeyOps, AKeyThatIsReadyChecksParametersAsWell)
+{
+    uint64_t value           = 17;
+    ucp_request_param_t both = {};
+    both.op_attr_mask        = UCP_OP_ATTR_FLAG_FAST_CMPL |
+                               UCP_OP_ATTR_FLAG_MULTI_SEND;
+    const auto put_both = [&](size_t size) {
+        return ucp_put_nbx(ep, receiver->memory + 4096, size, remote(), rkey,
+                           &both);
+    };
+    ucs_status_ptr_t status = is_ucx_since(18) ? put_both(sizeof(value)) : NULL;
+    if (status != UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM)) {
+        EXPECT_EQ(UCS_OK, wait(status));
+        EXPECT_EQ(UCS_OK, flush(ep));
+        GTEST_SKIP() << "this UCX checks no parameters";
+    }
+
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(UCS_OK, wait(put(ep, rkey, *receiver, &value,
+                                   sizeof(value))));
+        EXPECT_EQ(UCS_OK, flush(ep));
+    }
+    for (size_t size : {sizeof(value), size_t{1000}}) {
+        EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM), put_both(size));
+        EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM),
+                  ucp_put_nbx(ep, nullptr, size, remote(), rkey, &no_param));
+        EXPECT_EQ(UCS_STATUS_PTR(UCS_ERR_INVALID_PARAM),
+                  ucp_get_nbx(ep, nullptr, size, remote(), rkey, &no_param));
+    }
+    EXPECT_EQ(UCS_OK, flush(ep));
+    EXPECT_EQ(17u, this->value<uint64_t>());
+}
+
 TEST_F(UcpRkeyOps, AttributesOfAGet)
 {
     uint64_t value = 0;

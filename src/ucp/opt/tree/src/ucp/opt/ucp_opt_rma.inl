@@ -6,6 +6,7 @@
  * ucp_opt_put_nbx_general() and ucp_opt_get_nbx_general() can do everything.
  */
 
+#include <ucp/opt/ucp_opt_compat.h>
 #include <ucp/opt/ucp_opt_rkey.h>
 
 #include <string.h>
@@ -13,7 +14,8 @@
 
 /* Attributes that such a put cannot have. */
 #define UCP_OPT_PUT_ATTR_MASK \
-    (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL)
+    (UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL | \
+     UCP_OPT_CHECKED_ATTRS)
 
 
 /* Attributes that a put cannot have to be copied by the transport: what is said
@@ -26,6 +28,11 @@
 #define UCP_OPT_REQUEST_ATTR_MASK \
     (UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | \
      UCP_OP_ATTR_FIELD_USER_DATA)
+
+
+/* Whether there is nothing to send, which is an error. */
+#define UCP_OPT_RMA_IS_NOTHING(_buffer) \
+    (ENABLE_PARAMS_CHECK && ((_buffer) == NULL))
 
 
 /* Whether a key is worth being made ready after the general way. */
@@ -141,7 +148,8 @@ ucs_status_ptr_t ucp_put_nbx(ucp_ep_h ep, const void *buffer, size_t count,
     ucs_status_t status;
 
     /* The key may be none if there is a datatype. */
-    if (ucs_unlikely(param->op_attr_mask & UCP_OPT_PUT_ATTR_MASK)) {
+    if (ucs_unlikely((param->op_attr_mask & UCP_OPT_PUT_ATTR_MASK) ||
+                     UCP_OPT_RMA_IS_NOTHING(buffer))) {
         return ucp_opt_put_nbx_general(ep, buffer, count, remote_addr, rkey,
                                        param);
     }
@@ -224,6 +232,7 @@ ucs_status_ptr_t ucp_get_nbx(ucp_ep_h ep, void *buffer, size_t count,
     /* A length of 0 is too long as well. */
     if (ucs_unlikely((rkey->opt.state != ep->opt_state) ||
                      (count - 1 >= rkey->opt.max_get) ||
+                     UCP_OPT_RMA_IS_NOTHING(buffer) ||
                      (param->op_attr_mask & ~UCP_OPT_REQUEST_ATTR_MASK))) {
         return ucp_opt_get_nbx_prepare(ep, buffer, count, remote_addr, rkey,
                                        param);
