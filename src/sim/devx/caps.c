@@ -17,6 +17,7 @@
 #define MLX5SIM_CAP_QP_DATA_IN_ORDER MLX5SIM_FW_FIELD(98, 1)
 #define MLX5SIM_CAP_LOG_MAX_QP_SZ    MLX5SIM_FW_FIELD(136, 8)
 #define MLX5SIM_CAP_LOG_MAX_QP       MLX5SIM_FW_FIELD(155, 5)
+#define MLX5SIM_CAP_ECE              MLX5SIM_FW_FIELD(163, 1)
 #define MLX5SIM_CAP_LOG_MAX_SRQ      MLX5SIM_FW_FIELD(171, 5)
 #define MLX5SIM_CAP_LOG_MAX_CQ_SZ    MLX5SIM_FW_FIELD(200, 8)
 #define MLX5SIM_CAP_LOG_MAX_CQ       MLX5SIM_FW_FIELD(219, 5)
@@ -184,6 +185,8 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_QP_SZ, 15);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_QP,
                    mlx5sim_fw_log(config->max_qp));
+    /* There are no options: what commands return of them stays 0 */
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_ECE, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_SRQ,
                    mlx5sim_fw_log(config->max_srq));
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_CQ_SZ, 22);

@@ -83,6 +83,7 @@ static void mlx5sim_context_reply(const mlx5sim_ctx_t *ctx, void *out,
                               MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
     reply.eth_min_inline    = MLX5_USER_INLINE_MODE_NONE;
     reply.log_uar_size      = MLX5SIM_UAR_PAGE_SHIFT;
+    reply.comp_mask         = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE;
     /* hca_core_clock_offset is for a page that shows the clock: not offered, as
      * where pages are larger than 4 KB */
     reply.clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;

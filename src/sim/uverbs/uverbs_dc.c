@@ -96,18 +96,6 @@ void mlx5sim_dc_init(const mlx5sim_cmd_t *cmd, mlx5sim_qp_obj_t *qp)
                              (cq->cqe_size == 128);
 }
 
-void mlx5sim_dc_reply_modify(mlx5sim_cmd_t *cmd, const mlx5sim_qp_obj_t *qp)
-{
-    struct mlx5_ib_modify_qp_resp reply = {0};
-
-    if (qp->qp.state == MLX5SIM_QPS_RTR) {
-        reply.response_length = (cmd->uout_size < sizeof(reply)) ?
-                                cmd->uout_size : sizeof(reply);
-        reply.dctn            = qp->qp.qpn;
-        mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &reply, sizeof(reply));
-    }
-}
-
 int mlx5sim_dc_query(mlx5sim_cmd_t *cmd, mlx5sim_qp_obj_t *qp)
 {
     const struct ib_uverbs_query_qp *in  = cmd->in;

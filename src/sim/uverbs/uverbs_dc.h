@@ -23,9 +23,6 @@ int mlx5sim_dc_type(mlx5sim_cmd_t *cmd, const struct ib_uverbs_create_qp *caps,
 /** Set what the type decides in a new queue pair, the rest of which is set. */
 void mlx5sim_dc_init(const mlx5sim_cmd_t *cmd, mlx5sim_qp_obj_t *qp);
 
-/** Reply to the change of a target's state. */
-void mlx5sim_dc_reply_modify(mlx5sim_cmd_t *cmd, const mlx5sim_qp_obj_t *qp);
-
 /** Query a target. @return 0 or -errno. */
 int mlx5sim_dc_query(mlx5sim_cmd_t *cmd, mlx5sim_qp_obj_t *qp);
 

@@ -600,6 +600,24 @@ static uint32_t mlx5sim_qp_modify_mask(const mlx5sim_qp_obj_t *qp,
     }
 }
 
+/* kernel: __mlx5_ib_modify_qp(), mlx5_ib_modify_dct(). No options of ECE are
+ * enabled, whatever is asked for: there are none. */
+static void mlx5sim_qp_reply_modify(mlx5sim_cmd_t *cmd,
+                                    const mlx5sim_qp_obj_t *qp)
+{
+    struct mlx5_ib_modify_qp_resp reply = {0};
+    int is_target                       = qp->qp.type == MLX5SIM_QPT_DCT;
+
+    if (is_target && (qp->qp.state != MLX5SIM_QPS_RTR)) {
+        return;
+    }
+
+    reply.response_length = (cmd->uout_size < sizeof(reply)) ?
+                            cmd->uout_size : sizeof(reply);
+    reply.dctn            = is_target ? qp->qp.qpn : 0;
+    mlx5sim_cmd_reply(cmd->uout, cmd->uout_size, &reply, sizeof(reply));
+}
+
 int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
 {
     const struct ib_uverbs_modify_qp *in = cmd->in;
@@ -651,9 +669,12 @@ int mlx5sim_cmd_modify_qp(mlx5sim_cmd_t *cmd)
         }
     }
 
-    if ((ret == 0) && (qp->qp.type == MLX5SIM_QPT_DCT)) {
-        mlx5sim_dc_reply_modify(cmd, qp);
-        return 0;
+    if (ret == 0) {
+        mlx5sim_qp_reply_modify(cmd, qp);
+    }
+
+    if (qp->qp.type == MLX5SIM_QPT_DCT) {
+        return ret;
     }
 
     /* what was posted before is flushed, or goes out now that it can */

@@ -260,3 +260,33 @@ TEST_F(test_device_abi, completions_have_timestamps_with_static_uars)
         check_timestamps();
     });
 }
+
+/* linux, 16ab330fa5cc ("net/mlx5: Add ability to read and write ECE options"):
+ * a command takes options that are requested, and tells which are enabled */
+TEST_F(test_device_abi, connections_have_no_options_to_enhance_them)
+{
+    on_device([](context &c) {
+        const uint32_t mellanox = 0x15b3;
+        memory mem(c, 4096);
+        cq scq(c, 16), rcq(c, 16);
+        qp a(c, scq, rcq), b(c, scq, rcq);
+        ibv_ece ece;
+
+        REQUIRE_EQ(0, ibv_query_ece(a.v, &ece));
+        REQUIRE_EQ(mellanox, ece.vendor_id);
+        REQUIRE_EQ(0, ece.options);
+
+        ece.options = 43223;
+        REQUIRE_EQ(0, ibv_set_ece(a.v, &ece));
+        a.connect(b.addr(&mem));
+        b.connect(a.addr(&mem));
+        REQUIRE_EQ(0, ibv_query_ece(a.v, &ece));
+        REQUIRE_EQ(0, ece.options);
+
+        b.recv(1, mem.sge(0, 100));
+        send_wr wr(IBV_WR_SEND, 2, {mem.sge(1000, 100)});
+        a.send(wr);
+        scq.good();
+        rcq.good();
+    });
+}

@@ -26,8 +26,6 @@ export MLX5SIM_DEVX=y
 
 # Tests that measure time
 EXCLUDE="*.envelope*:*test_ucp_tag_perf*"
-# The device has no ECE
-EXCLUDE="$EXCLUDE:*test_rc_ece*"
 # It expects a warning of another module
 EXCLUDE="$EXCLUDE:*test_ucp_devices_config.negate_nonexistent_device_warning*"
 
