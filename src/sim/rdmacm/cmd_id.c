@@ -135,7 +135,8 @@ static int mlx5sim_cm_set_id_option(mlx5sim_cm_id_t *id, uint32_t name,
         return 0;
     case RDMA_OPTION_ID_REUSEADDR:
         /* rdma_set_reuseaddr(): it can be taken back only before bind */
-        if (!is_number || (!is_set && (id->state != MLX5SIM_CM_IDLE))) {
+        if (!is_number || (!is_set && (id->state != MLX5SIM_CM_IDLE)) ||
+            (id->state == MLX5SIM_CM_LISTEN)) {
             return -EINVAL;
         }
         id->reuse_addr = !!is_set;

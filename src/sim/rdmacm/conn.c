@@ -395,8 +395,9 @@ int mlx5sim_cm_disconnect(mlx5sim_cm_id_t *id)
 
 void mlx5sim_cm_listen(mlx5sim_cm_id_t *id, unsigned backlog)
 {
-    id->room = ((backlog == 0) || (backlog > MLX5SIM_CM_BACKLOG)) ?
-               MLX5SIM_CM_BACKLOG : backlog;
+    id->room       = ((backlog == 0) || (backlog > MLX5SIM_CM_BACKLOG)) ?
+                     MLX5SIM_CM_BACKLOG : backlog;
+    id->reuse_addr = 0; /* nobody may bind the port beside: rdma_listen() */
     mlx5sim_cm_set_state(id, MLX5SIM_CM_LISTEN);
 }
 

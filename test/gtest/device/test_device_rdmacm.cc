@@ -423,6 +423,14 @@ TEST_F(test_device_rdmacm, addresses)
         REQUIRE_EQ(EADDRINUSE, m.listen(c));
         m.destroy(a);
         REQUIRE_EQ(0, m.listen(c));
+        /* with one who listens it is shared no more, and can't be again */
+        REQUIRE_EQ(EINVAL, m.set_option(c, RDMA_OPTION_ID,
+                                        RDMA_OPTION_ID_REUSEADDR, &on,
+                                        sizeof(on)));
+        a = m.create(7);
+        REQUIRE_EQ(0, m.set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR,
+                                   &on, sizeof(on)));
+        REQUIRE_EQ(EADDRINUSE, m.bind(a, local, port));
 
         /* another port space, another port */
         REQUIRE_EQ(0, m.bind(m.create(4, RDMA_PS_UDP), local, port));
