@@ -123,6 +123,8 @@ typedef struct mlx5sim_cm_id {
                                     CLOCK_MONOTONIC ns; 0: none */
     mlx5sim_cm_param_t mine;  /* the last that was sent */
     mlx5sim_cm_param_t theirs; /* the last that came */
+    mlx5sim_cm_param_t refusal; /* data of a rejection that came: what came
+                                   before may still be unread */
     /* Of one whose peer is on another node. If its process has destroyed it, or
      * has been killed, mlx5sim-wire owns it until the peer knows. */
     uint32_t           is_remote;

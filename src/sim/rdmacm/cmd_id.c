@@ -210,7 +210,10 @@ int mlx5sim_cm_cmd_set_option(mlx5sim_cm_cmd_t *cmd)
 static void mlx5sim_cm_event_param(const mlx5sim_cm_id_t *id, unsigned event,
                                    struct rdma_ucm_event_resp *out_p)
 {
-    const mlx5sim_cm_param_t *from  = &id->theirs;
+    const mlx5sim_cm_param_t *from   =
+            ((event == MLX5SIM_CM_EVENT_REJECTED) ||
+             (event == MLX5SIM_CM_EVENT_UNREACHABLE)) ? &id->refusal :
+                                                        &id->theirs;
     struct rdma_ucm_conn_param *conn = &out_p->param.conn;
     struct rdma_ucm_ud_param *ud     = &out_p->param.ud;
 

@@ -60,11 +60,10 @@ void mlx5sim_cm_refuse(mlx5sim_cm_id_t *id, unsigned reason, const void *data,
                        size_t length)
 {
     mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
-    memset(&id->theirs, 0, sizeof(id->theirs));
-    id->theirs.length = mlx5sim_cm_is_ud(id) ? MLX5SIM_CM_DATA_SIDR_REP :
-                                               MLX5SIM_CM_DATA_REJ;
+    id->refusal.length = mlx5sim_cm_is_ud(id) ? MLX5SIM_CM_DATA_SIDR_REP :
+                                                MLX5SIM_CM_DATA_REJ;
     if (length > 0) {
-        memcpy(id->theirs.data, data, length);
+        memcpy(id->refusal.data, data, length);
     }
 
     if (mlx5sim_cm_is_ud(id)) {

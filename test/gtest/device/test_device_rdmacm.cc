@@ -301,6 +301,27 @@ TEST_F(test_device_rdmacm, a_request_is_read_after_its_sender_has_gone)
     });
 }
 
+/* So is an answer, whatever was said after it */
+TEST_F(test_device_rdmacm, an_answer_is_read_after_its_sender_has_gone)
+{
+    run(1, [](rank &) {
+        ends e;
+        rdma_ucm_event_resp event;
+
+        e.request();
+        REQUIRE_EQ(0, e.server.accept(e.passive, UID_SERVER, 200, "welcome"));
+        e.server.destroy(e.passive);
+        event = e.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+        REQUIRE_EQ(200, event.param.conn.qp_num);
+        REQUIRE_EQ(rep_data, event.param.conn.private_data_len);
+        REQUIRE(text(event) == "welcome");
+        event = e.client.expect(CM_REJECTED, UID_CLIENT);
+        REQUIRE_EQ(28, event.status);
+        REQUIRE_EQ(rej_data, event.param.conn.private_data_len);
+        REQUIRE(text(event) == "");
+    });
+}
+
 /* Its number is the next descriptor's, and that is one of the device's own */
 TEST_F(test_device_rdmacm, a_channel_that_is_closed_without_a_word)
 {
