@@ -317,7 +317,14 @@ int mlx5sim_cm_establish(mlx5sim_cm_id_t *id)
         mlx5sim_cm_remote_tell(id, MLX5SIM_CM_TELL_RTU);
         return 0;
     }
-    return mlx5sim_cm_notify(peer);
+
+    if (peer->state == MLX5SIM_CM_DREQ_SENT) {
+        /* it has not waited for us, and repeats that it ends */
+        mlx5sim_cm_disconnected(id, MLX5SIM_CM_DREQ_RCVD, 0);
+    } else {
+        (void)mlx5sim_cm_notify(peer);
+    }
+    return 0;
 }
 
 int mlx5sim_cm_notify(mlx5sim_cm_id_t *id)

@@ -620,6 +620,29 @@ TEST_F(test_device_rdmacm, data_may_come_before_the_last_message)
     });
 }
 
+/* Who has accepted may end the connection as soon as it has data. The other
+ * side hears of that when it is ready. */
+TEST_F(test_device_rdmacm, the_end_may_come_before_the_last_message)
+{
+    run(1, [](rank &) {
+        ends e;
+
+        e.request();
+        REQUIRE_EQ(0, e.server.accept(e.passive, UID_SERVER));
+        REQUIRE_EQ(0, e.server.notify(e.passive, IBV_EVENT_COMM_EST));
+        e.server.expect(CM_ESTABLISHED, UID_SERVER);
+        REQUIRE_EQ(0, e.server.disconnect(e.passive));
+        e.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+        REQUIRE(!is_readable(e.client));
+        REQUIRE_EQ(0, e.client.establish(e.active));
+        e.client.expect(CM_DISCONNECTED, UID_CLIENT);
+        REQUIRE_EQ(0, e.client.disconnect(e.active));
+        e.client.expect(CM_TIMEWAIT_EXIT, UID_CLIENT);
+        e.server.expect(CM_DISCONNECTED, UID_SERVER);
+        e.server.expect(CM_TIMEWAIT_EXIT, UID_SERVER);
+    });
+}
+
 /* Ten thousand requests to one who does not read them: some are shown to it,
  * the others wait for room, and others are not disturbed */
 TEST_F(test_device_rdmacm, a_flood_of_requests_waits)
