@@ -335,7 +335,7 @@ int mlx5sim_cm_notify(mlx5sim_cm_id_t *id)
         (void)mlx5sim_cm_event_post(id, MLX5SIM_CM_EVENT_ESTABLISHED, 0);
         return 0;
     case MLX5SIM_CM_ESTABLISHED:
-        return 0; /* rdma_notify() hides -EISCONN of cm_establish() */
+        return -EISCONN; /* cm_establish() of cm.c */
     default:
         return -EINVAL;
     }

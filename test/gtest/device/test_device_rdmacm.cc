@@ -617,6 +617,8 @@ TEST_F(test_device_rdmacm, data_may_come_before_the_last_message)
         e.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
         REQUIRE_EQ(0, e.client.establish(e.active));
         REQUIRE(!is_readable(e.server));
+        REQUIRE_EQ(EISCONN, e.server.notify(e.passive, IBV_EVENT_COMM_EST));
+        REQUIRE_EQ(EISCONN, e.client.notify(e.active, IBV_EVENT_COMM_EST));
     });
 }
 
