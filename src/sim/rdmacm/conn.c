@@ -348,7 +348,9 @@ int mlx5sim_cm_reject(mlx5sim_cm_id_t *id, unsigned reason, const void *data,
     unsigned size         = mlx5sim_cm_is_ud(id) ? MLX5SIM_CM_DATA_SIDR_REP :
                                                    MLX5SIM_CM_DATA_REJ;
 
+    /* cm_send_rej_locked(); datagrams are not answered twice */
     if (((id->state != MLX5SIM_CM_REQ_RCVD) &&
+         (id->state != MLX5SIM_CM_REP_SENT) &&
          (id->state != MLX5SIM_CM_REP_RCVD)) || (length > size)) {
         return -EINVAL;
     }

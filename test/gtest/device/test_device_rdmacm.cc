@@ -240,6 +240,29 @@ TEST_F(test_device_rdmacm, an_answer_is_rejected)
     });
 }
 
+/* Who has accepted may think better of it until the other side is ready */
+TEST_F(test_device_rdmacm, an_acceptance_is_taken_back)
+{
+    run(1, [](rank &) {
+        ends e, connected;
+        rdma_ucm_event_resp event;
+
+        e.request();
+        REQUIRE_EQ(0, e.server.accept(e.passive, UID_SERVER));
+        e.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+        REQUIRE_EQ(0, e.server.reject(e.passive, "no"));
+        event = e.client.expect(CM_REJECTED, UID_CLIENT);
+        REQUIRE_EQ(28, event.status);
+        REQUIRE(text(event) == "no");
+        REQUIRE_EQ(EINVAL, e.client.establish(e.active));
+        REQUIRE_EQ(EINVAL, e.server.reject(e.passive));
+        REQUIRE(!is_readable(e.server));
+
+        connected.establish();
+        REQUIRE_EQ(EINVAL, connected.server.reject(connected.passive));
+    });
+}
+
 TEST_F(test_device_rdmacm, private_data_has_a_limit)
 {
     run(1, [](rank &) {
