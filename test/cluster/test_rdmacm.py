@@ -201,7 +201,7 @@ class RdmacmPeer(Peer):
         self.with_client("accept", 60000, "client DISCONNECT EVENT")
 
     def test_leave(self):
-        self.with_client("leave", 60000, "client DISCONNECT EVENT")
+        self.with_client("leave", 60000, "RDMA_CM_EVENT_REJECTED, error 28")
 
 
 class RdmacmMalformed(Peer):

@@ -312,15 +312,13 @@ static void mlx5sim_cm_hear_rej(mlx5sim_cm_id_t *id,
     case MLX5SIM_CM_REQ_SENT:
     case MLX5SIM_CM_REP_SENT:
     case MLX5SIM_CM_REP_RCVD:
+    case MLX5SIM_CM_ESTABLISHED: /* it went before it had our RTU */
+    case MLX5SIM_CM_DREQ_SENT:
         mlx5sim_cm_refuse(id, mad->reason, mad->data, MLX5SIM_CM_DATA_REJ);
         break;
     case MLX5SIM_CM_REQ_RCVD:
         /* who reads the request later sees it as it came */
         mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
-        break;
-    case MLX5SIM_CM_ESTABLISHED: /* it went before it had our RTU */
-    case MLX5SIM_CM_DREQ_SENT:
-        mlx5sim_cm_disconnected(id, MLX5SIM_CM_CLOSED, 0);
         break;
     default:
         break;
