@@ -168,8 +168,6 @@ mlx5sim_cm_id_t *mlx5sim_cm_request_new(mlx5sim_cm_id_t *listener)
     if (request != NULL) {
         request->chan_gen = listener->chan_gen;
         request->listener = mlx5sim_cm_id_ref(listener);
-        request->tos      = listener->tos;
-        request->timeout  = listener->timeout;
         request->state    = MLX5SIM_CM_REQ_RCVD;
     }
     return request;
@@ -207,6 +205,8 @@ static int mlx5sim_cm_deliver(mlx5sim_cm_id_t *id, mlx5sim_cm_id_t *listener)
     request->dst      = id->src;
     request->local    = id->remote;
     request->remote   = id->local;
+    request->tos      = id->tos;
+    request->timeout  = mlx5sim_cm_request_timeout(id);
     request->peer     = mlx5sim_cm_id_ref(id);
     request->theirs   = id->mine;
     request->peer_psn = id->psn;
@@ -217,6 +217,21 @@ static int mlx5sim_cm_deliver(mlx5sim_cm_id_t *id, mlx5sim_cm_id_t *listener)
     id->peer     = mlx5sim_cm_id_ref(request);
     id->listener = (mlx5sim_cm_ref_t){0, 0};
     return 1;
+}
+
+/* cm_ack_timeout() of cm.c, of the device's delay and the packet lifetime,
+ * which with RoCE follows from the own timeout if there is one: cma.c,
+ * cma_resolve_iboe_route(). The larger one, rounded up if they are near. */
+uint8_t mlx5sim_cm_request_timeout(const mlx5sim_cm_id_t *id)
+{
+    int is_own  = (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) &&
+                  (id->timeout != 0);
+    int timeout = is_own ? id->timeout : MLX5SIM_CM_PACKET_LIFETIME + 1;
+    int larger  = (timeout > MLX5SIM_CM_ACK_DELAY) ? timeout :
+                                                     MLX5SIM_CM_ACK_DELAY;
+
+    larger += abs(timeout - MLX5SIM_CM_ACK_DELAY) <= 1;
+    return (larger < 31) ? larger : 31;
 }
 
 /* Most private data of a request. cma_connect_ib(), cma_resolve_ib_udp() */

@@ -19,6 +19,9 @@ int mlx5sim_cm_is_ud(const mlx5sim_cm_id_t *id);
  *  to run. */
 void mlx5sim_cm_set_state(mlx5sim_cm_id_t *id, mlx5sim_cm_state_t state);
 
+/** Local ACK timeout that a request has, for the QP of who is asked, too. */
+uint8_t mlx5sim_cm_request_timeout(const mlx5sim_cm_id_t *id);
+
 /** Most private data of a request. */
 unsigned mlx5sim_cm_request_size(const mlx5sim_cm_id_t *id);
 

@@ -65,6 +65,7 @@ enum {
  *  16. */
 #define MLX5SIM_CM_ACK_TIMEOUT     18
 #define MLX5SIM_CM_PACKET_LIFETIME 16
+#define MLX5SIM_CM_ACK_DELAY       16
 
 /** How often a message to another node is sent again, and the exponent of the
  *  time within which an answer is expected (not by us: cm_timeout): cma.c,

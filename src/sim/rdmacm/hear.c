@@ -261,6 +261,10 @@ static void mlx5sim_cm_hear_req(const mlx5sim_cm_way_t *way,
     request->dst        = src;
     request->local      = place;
     request->remote.mtu = is_ud ? place.mtu : mad->mtu;
+    request->tos        = is_ud ? way->tclass : mad->tclass;
+    /* the path's packet lifetime and 1: cm_init_av_by_path() of cm.c */
+    request->timeout    = is_ud ? request->timeout :
+                          mad->ack_timeout + (mad->ack_timeout == 0);
     request->tid        = mad->tid;
     memcpy(request->remote.gid, way->dgid, sizeof(request->remote.gid));
     mlx5sim_cm_hear_param(request, mad, mad->data + MLX5SIM_CM_MAD_IP_LENGTH,

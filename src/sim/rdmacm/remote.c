@@ -164,7 +164,7 @@ static void mlx5sim_cm_remote_req(const mlx5sim_cm_id_t *id,
     mad_p->rate             = IBV_RATE_100_GBPS;
     mad_p->tclass           = id->tos;
     mad_p->hop_limit        = MLX5SIM_CM_HOP_LIMIT;
-    mad_p->ack_timeout      = id->timeout;
+    mad_p->ack_timeout      = mlx5sim_cm_request_timeout(id);
     mlx5sim_cm_remote_param(id, mad_p);
     memcpy(mad_p->sgid, id->local.gid, sizeof(mad_p->sgid));
     memcpy(mad_p->dgid, id->remote.gid, sizeof(mad_p->dgid));

@@ -543,6 +543,52 @@ TEST_F(test_device_rdmacm, attributes_follow_the_state)
     });
 }
 
+/* Who is asked has the path that the request says, whatever the listener's
+ * options are */
+TEST_F(test_device_rdmacm, a_request_says_what_its_path_is)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    run(1, [](rank &) {
+        static const struct {
+            uint8_t own, others;
+        } timeouts[] = {{0, 18}, {9, 16}, {16, 17}, {20, 20}, {31, 31}};
+        const uint8_t other = 7;
+        ib_uverbs_qp_attr attr;
+        uint8_t tos = 0x20;
+
+        for (const auto &timeout : timeouts) {
+            ends e;
+
+            tos += 4;
+            for (unsigned name : {RDMA_OPTION_ID_TOS,
+                                  RDMA_OPTION_ID_ACK_TIMEOUT}) {
+                REQUIRE_EQ(0, e.server.set_option(e.listener, RDMA_OPTION_ID,
+                                                  name, &other, 1));
+                REQUIRE_EQ(0, e.client.set_option(e.active, RDMA_OPTION_ID,
+                                                  name,
+                                                  (name == RDMA_OPTION_ID_TOS) ?
+                                                  &tos : &timeout.own, 1));
+            }
+            e.request();
+            REQUIRE_EQ(0, e.server.qp_attr(e.passive, IBV_QPS_RTR, &attr));
+            REQUIRE_EQ(tos, attr.ah_attr.grh.traffic_class);
+            REQUIRE_EQ(0, e.server.accept(e.passive, UID_SERVER));
+            REQUIRE_EQ(0, e.server.qp_attr(e.passive, IBV_QPS_RTS, &attr));
+            REQUIRE_EQ(timeout.others, attr.timeout);
+
+            /* until it says something else of itself */
+            REQUIRE_EQ(0, e.server.set_option(e.passive, RDMA_OPTION_ID,
+                                              RDMA_OPTION_ID_ACK_TIMEOUT,
+                                              &other, 1));
+            REQUIRE_EQ(0, e.server.qp_attr(e.passive, IBV_QPS_RTS, &attr));
+            REQUIRE_EQ(other, attr.timeout);
+            e.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+            REQUIRE_EQ(0, e.client.qp_attr(e.active, IBV_QPS_RTS, &attr));
+            REQUIRE_EQ(timeout.own, attr.timeout);
+        }
+    });
+}
+
 TEST_F(test_device_rdmacm, datagrams_are_told_where_to_go)
 {
     run(1, [](rank &) {
