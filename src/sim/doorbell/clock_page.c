@@ -5,7 +5,9 @@
 #include <sim/uar/layout.h>
 #include <sim/uar/window.h>
 
+#include <endian.h>
 #include <rdma/mlx5-abi.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,4 +62,20 @@ int mlx5sim_clock_page_fault(uintptr_t addr)
     }
 
     return 1;
+}
+
+void mlx5sim_clock_page_load(void *arg, uintptr_t addr, void *data,
+                             unsigned length)
+{
+    uint64_t clock  = htobe64(mlx5sim_clock_now());
+    unsigned offset = (addr & (MLX5SIM_UAR_PAGE_SIZE - 1)) -
+                      MLX5SIM_UAR_OFFSET_CORE_CLOCK;
+    unsigned rest;
+
+    (void)arg;
+    if (offset < sizeof(clock)) {
+        rest = sizeof(clock) - offset;
+        memcpy(data, (const char*)&clock + offset,
+               (length < rest) ? length : rest);
+    }
 }

@@ -14,4 +14,13 @@
  */
 int mlx5sim_clock_page_fault(uintptr_t addr);
 
+/**
+ * What a load finds in the page that shows the clock
+ * (@ref MLX5SIM_UAR_PAGE_CORE_CLOCK): the time, and zeros behind it. Memory
+ * can't show that, so each load ends in the signal handler, and only these
+ * cost anything. See @ref mlx5sim_insn_load_cb_t.
+ */
+void mlx5sim_clock_page_load(void *arg, uintptr_t addr, void *data,
+                             unsigned length);
+
 #endif

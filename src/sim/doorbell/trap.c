@@ -24,6 +24,9 @@
  * a single 8-byte doorbell is not worth interpreting. */
 #define MLX5SIM_TRAP_MAX_GAP  12
 
+/* Bit of a page fault's error code: it was a store (SDM 3A, 4.7, "W/R") */
+#define MLX5SIM_TRAP_ERR_WRITE 0x2
+
 /* What is known about one signal */
 typedef struct {
     mlx5sim_insn_run_t run;
@@ -128,6 +131,55 @@ mlx5sim_trap_begin(mlx5sim_trap_t *trap, const mlx5sim_insn_window_t *avoid)
     trap->run.arg           = trap;
 }
 
+/* @param rip  Of the instruction */
+static void mlx5sim_trap_refuse(uintptr_t rip, uintptr_t addr)
+{
+    const uint8_t *ip = (const uint8_t*)rip;
+
+    fprintf(stderr, "mlx5sim: cannot interpret the instruction at %p that "
+            "accessed UAR address %p: %02x %02x %02x %02x %02x %02x %02x "
+            "%02x %02x %02x; please report it\n", (void*)ip, (void*)addr,
+            ip[0], ip[1], ip[2], ip[3], ip[4], ip[5], ip[6], ip[7], ip[8],
+            ip[9]);
+    abort();
+}
+
+/* The page of the clock is mapped for loads only */
+static void mlx5sim_trap_no_store(void *arg, uintptr_t addr, const void *data,
+                                  unsigned length)
+{
+    (void)arg;
+    (void)addr;
+    (void)data;
+    (void)length;
+}
+
+/* If a load was from the page of the clock, let it have the time, and those
+ * behind it: libmlx5 reads one half, the other, and the first again.
+ * @return whether it was */
+static int mlx5sim_trap_load(ucontext_t *uc, uintptr_t addr)
+{
+    mlx5sim_insn_run_t run = {0};
+    mlx5sim_insn_window_t avoid[2];
+
+    if (!mlx5sim_window_find_clock(addr, &run.window, avoid, &run.num_avoid)) {
+        return 0;
+    }
+
+    run.avoid         = avoid;
+    run.vec_valid     = !mlx5sim_trap_valgrind;
+    run.max_gap       = MLX5SIM_TRAP_MAX_GAP;
+    run.stop_at_order = !mlx5sim_trap_valgrind;
+    run.store_cb      = mlx5sim_trap_no_store;
+    run.load_cb       = mlx5sim_clock_page_load;
+    mlx5sim_wc_enter(uc);
+    if (mlx5sim_insn_run(uc, &run) != MLX5SIM_INSN_OK) {
+        mlx5sim_trap_refuse(uc->uc_mcontext.gregs[REG_RIP], addr);
+    }
+    mlx5sim_wc_leave(uc);
+    return 1;
+}
+
 static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
@@ -137,6 +189,15 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
     mlx5sim_insn_window_t avoid[2];
     mlx5sim_trap_t trap;
     mlx5sim_uar_t *uar;
+
+    /* No store is taken for a load of the clock, whatever was mapped there when
+     * somebody last looked: it would be lost */
+    if ((info->si_code > 0) &&
+        !(uc->uc_mcontext.gregs[REG_ERR] & MLX5SIM_TRAP_ERR_WRITE) &&
+        mlx5sim_trap_load(uc, (uintptr_t)info->si_addr)) {
+        errno = saved_errno;
+        return;
+    }
 
     memset(&trap.run, 0, sizeof(trap.run));
     uar = (info->si_code > 0) ?
@@ -160,14 +221,7 @@ static void mlx5sim_trap_handler(int sig, siginfo_t *info, void *context)
     mlx5sim_wc_enter(uc);
     mlx5sim_trap_begin(&trap, avoid);
     if (mlx5sim_insn_run(uc, &trap.run) != MLX5SIM_INSN_OK) {
-        const uint8_t *ip = (const uint8_t*)rip;
-
-        fprintf(stderr, "mlx5sim: cannot interpret the instruction at %p that "
-                "accessed UAR address %p: %02x %02x %02x %02x %02x %02x %02x "
-                "%02x %02x %02x; please report it\n", (void*)ip, info->si_addr,
-                ip[0], ip[1], ip[2], ip[3], ip[4], ip[5], ip[6], ip[7], ip[8],
-                ip[9]);
-        abort();
+        mlx5sim_trap_refuse(rip, (uintptr_t)info->si_addr);
     }
 
     atomic_fetch_add_explicit(&mlx5sim_proc_self()->c.traps, 1,

@@ -78,14 +78,16 @@ typedef void (*mlx5sim_insn_store_cb_t)(void *arg, uintptr_t addr,
 
 
 /**
- * A load from the device window. The program gets zeros, as from write-only
- * device memory.
+ * A load from the device window.
  *
  * @param arg    @ref mlx5sim_insn_run_t.arg
  * @param addr   First address read.
+ * @param data   What the program gets, in memory order: zeros, as from
+ *               write-only device memory, unless the callback puts others
+ *               there.
  * @param length Bytes read.
  */
-typedef void (*mlx5sim_insn_load_cb_t)(void *arg, uintptr_t addr,
+typedef void (*mlx5sim_insn_load_cb_t)(void *arg, uintptr_t addr, void *data,
                                        unsigned length);
 
 

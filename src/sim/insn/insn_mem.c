@@ -87,11 +87,12 @@ insn_raw_copy(void *dst, const void *src, unsigned length)
 }
 
 
-static void insn_load_report(insn_exec_t *x, uint64_t addr, unsigned length)
+static void
+insn_load_report(insn_exec_t *x, uint64_t addr, void *data, unsigned length)
 {
     ++x->run->num_loads;
     if (x->run->load_cb != NULL) {
-        x->run->load_cb(x->run->arg, addr, length);
+        x->run->load_cb(x->run->arg, addr, data, length);
     }
 }
 
@@ -137,7 +138,7 @@ insn_load(insn_exec_t *x, uint64_t addr, void *data, unsigned length)
     insn_raw_copy((char*)data + before + inside,
                   (const void*)(addr + before + inside),
                   length - before - inside);
-    insn_load_report(x, addr + before, inside);
+    insn_load_report(x, addr + before, (char*)data + before, inside);
     return INSN_STEP_DONE;
 }
 

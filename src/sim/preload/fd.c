@@ -60,7 +60,7 @@ mlx5sim_mmap(void *addr, size_t length, int prot, int flags, int fd,
     int ret;
 
     if ((fd >= 0) && !(flags & MAP_ANONYMOUS)) {
-        ret = mlx5sim_uverbs_map(fd, length, offset, &uar);
+        ret = mlx5sim_uverbs_map(fd, length, prot, offset, &uar);
         if (ret != 0) {
             errno = -ret;
             return MAP_FAILED;

@@ -34,6 +34,15 @@
 /** Name of a context's file, as in /proc/self/maps; its index follows. */
 #define MLX5SIM_UAR_FILE          "mlx5sim-ctx-"
 
+/** Page number of the page that shows the clock: command
+ *  MLX5_IB_MMAP_CORE_CLOCK (mlx5-abi.h). */
+#define MLX5SIM_UAR_PAGE_CORE_CLOCK   0x500ul
+
+/** Offset of the clock in that page: internal_timer_h and internal_timer_l, 32
+ *  bits each, big-endian. In the initialization segment they are at 0x1000
+ *  (mlx5 PRM, "Initialization Segment"), and the page begins there. */
+#define MLX5SIM_UAR_OFFSET_CORE_CLOCK 0
+
 /** Page number of the kernel's page for turning ticks into time: command
  *  MLX5_IB_MMAP_CLOCK_INFO, index MLX5_IB_CLOCK_INFO_V1 (mlx5-abi.h). */
 #define MLX5SIM_UAR_PAGE_CLOCK    0x700ul

@@ -28,18 +28,20 @@ MLX5SIM_MAP_SEQ static int
 mlx5sim_map_parse(const char *line, mlx5sim_map_t *map_p)
 {
     static const char name[] = "/memfd:" MLX5SIM_UAR_FILE;
-    unsigned long lo, hi, offset;
+    unsigned long lo, hi, offset, inode;
     const char *file;
 
     file = strstr(line, name);
     if ((file == NULL) ||
-        (sscanf(line, "%lx-%lx %*s %lx", &lo, &hi, &offset) != 3)) {
+        (sscanf(line, "%lx-%lx %*s %lx %*s %lu", &lo, &hi, &offset, &inode) !=
+         4)) {
         return 0;
     }
 
     map_p->range.lo = lo;
     map_p->range.hi = hi;
     map_p->offset   = offset;
+    map_p->inode    = inode;
     map_p->ctx      = strtoul(file + strlen(name), NULL, 10);
     return 1;
 }

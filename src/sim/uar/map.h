@@ -19,6 +19,7 @@
 typedef struct mlx5sim_map {
     mlx5sim_insn_window_t range;
     uint64_t              offset;  /**< of range.lo in the context's file */
+    uint64_t              inode;   /**< number of the context's file */
     uint32_t              ctx;     /**< context index */
 } mlx5sim_map_t;
 

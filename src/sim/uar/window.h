@@ -41,6 +41,19 @@ int mlx5sim_window_is_mapped(uintptr_t addr);
  *  @param page_p  Address of the page. */
 int64_t mlx5sim_window_file_page(uintptr_t addr, uintptr_t *page_p);
 
+/**
+ * Find the page that shows the clock (@ref MLX5SIM_UAR_PAGE_CORE_CLOCK) behind
+ * an address, also of the parent that this process was forked from. Callable
+ * from the signal handler. What is not known to be one takes a look at all
+ * mappings: this is for loads, which nobody makes from UAR pages.
+ *
+ * @param page_p, avoid_p, num_p  As for mlx5sim_window_find().
+ * @return Whether it is one.
+ */
+int mlx5sim_window_find_clock(uintptr_t addr, mlx5sim_insn_window_t *page_p,
+                              mlx5sim_insn_window_t avoid_p[2],
+                              unsigned *num_p);
+
 /** Like mlx5sim_window_find(), for when its answer seems wrong: the page may
  *  have been remapped since somebody last looked. */
 mlx5sim_uar_t *mlx5sim_window_refresh(uintptr_t addr);

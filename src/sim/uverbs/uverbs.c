@@ -165,7 +165,8 @@ void mlx5sim_uverbs_close(int fd)
     mlx5sim_trap_allow(&saved);
 }
 
-int mlx5sim_uverbs_map(int fd, size_t length, uint64_t offset, uint32_t *uar_p)
+int mlx5sim_uverbs_map(int fd, size_t length, int prot, uint64_t offset,
+                       uint32_t *uar_p)
 {
     mlx5sim_ctx_t *ctx = mlx5sim_fd_ctx(fd);
     uint64_t page      = offset / MLX5SIM_UAR_PAGE_SIZE;
@@ -188,8 +189,9 @@ int mlx5sim_uverbs_map(int fd, size_t length, uint64_t offset, uint32_t *uar_p)
         return -EINVAL;
     }
 
-    if (page == MLX5SIM_UAR_PAGE_CLOCK) {
-        return 0;
+    if ((page == MLX5SIM_UAR_PAGE_CORE_CLOCK) ||
+        (page == MLX5SIM_UAR_PAGE_CLOCK)) {
+        return (prot & PROT_WRITE) ? -EPERM : 0;
     }
 
     if (ctx->is_legacy) {

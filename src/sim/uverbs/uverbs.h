@@ -29,12 +29,15 @@ int mlx5sim_uverbs_fd_device(int fd);
 int mlx5sim_uverbs_ioctl(int fd, void *arg);
 
 /**
- * The application maps a page of @a fd.
+ * The application maps a page of @a fd. Those of clocks can't be written
+ * (mlx5_ib_mmap of the kernel).
  *
+ * @param prot   As of mmap(2).
  * @param uar_p  UAR that this allocated, 0 if none.
  * @return 0 if it may, or if @a fd is not ours; or -errno.
  */
-int mlx5sim_uverbs_map(int fd, size_t length, uint64_t offset, uint32_t *uar_p);
+int mlx5sim_uverbs_map(int fd, size_t length, int prot, uint64_t offset,
+                       uint32_t *uar_p);
 
 /** The mapping failed: undo what mlx5sim_uverbs_map() allocated. */
 void mlx5sim_uverbs_map_failed(int fd, uint64_t offset);

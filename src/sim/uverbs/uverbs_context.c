@@ -83,10 +83,11 @@ static void mlx5sim_context_reply(const mlx5sim_ctx_t *ctx, void *out,
                               MLX5_USER_CMDS_SUPP_UHW_CREATE_AH;
     reply.eth_min_inline    = MLX5_USER_INLINE_MODE_NONE;
     reply.log_uar_size      = MLX5SIM_UAR_PAGE_SHIFT;
-    reply.comp_mask         = MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE;
-    /* hca_core_clock_offset is for a page that shows the clock: not offered, as
-     * where pages are larger than 4 KB */
-    reply.clock_info_versions = 1 << MLX5_IB_CLOCK_INFO_V1;
+    reply.comp_mask         =
+            MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE |
+            MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET;
+    reply.hca_core_clock_offset = MLX5SIM_UAR_OFFSET_CORE_CLOCK;
+    reply.clock_info_versions   = 1 << MLX5_IB_CLOCK_INFO_V1;
     reply.num_uars_per_page = 1;
     /* 0 even if there are static ones: libmlx5 then uses the UAR object */
     reply.num_dyn_bfregs    = ctx->is_legacy ? MLX5SIM_LEGACY_DYN_UUARS : 0;

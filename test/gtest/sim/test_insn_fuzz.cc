@@ -184,7 +184,7 @@ TEST_F(insn_fuzz, stores_into_a_window_are_reported_as_the_processor_does_them)
             }
             memcpy(&dev->bytes[addr - DATA_BASE], data, length);
         }
-        static void load(void *arg, uintptr_t addr, unsigned length)
+        static void load(void *arg, uintptr_t addr, void*, unsigned length)
         {
             device_t *dev = static_cast<device_t*>(arg);
 

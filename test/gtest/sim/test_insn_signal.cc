@@ -33,6 +33,7 @@ struct device_t {
     unsigned                 traps;
     unsigned                 stores;
     unsigned                 loads;
+    const uint8_t            *shown;     /* what loads find in the page */
     unsigned                 unknown_data;
     unsigned                 budget; /* stop after so many bytes; 0: never */
     unsigned                 bytes;
@@ -71,9 +72,14 @@ void on_store(void *arg, uintptr_t addr, const void *data, unsigned length)
     }
 }
 
-void on_load(void *arg, uintptr_t, unsigned)
+void on_load(void *arg, uintptr_t addr, void *data, unsigned length)
 {
-    ++static_cast<device_t*>(arg)->loads;
+    device_t *dev = static_cast<device_t*>(arg);
+
+    ++dev->loads;
+    if (dev->shown != nullptr) {
+        memcpy(data, dev->shown + (addr % PAGE), length);
+    }
 }
 
 void on_signal(int signo, siginfo_t *info, void *context)
@@ -604,6 +610,25 @@ TEST_F(insn_signal, reading_the_device_gives_zeros_and_is_reported)
         EXPECT_EQ(0, got[i]);
     }
     EXPECT_GE(m_device.loads, 2u);
+    EXPECT_EQ(0u, m_device.stores);
+    EXPECT_EQ(0, m_device.failed);
+}
+
+TEST_F(insn_signal, reading_the_device_gives_what_it_shows)
+{
+    volatile uint64_t *reg = reinterpret_cast<volatile uint64_t*>(bf(2));
+    alignas(64) static uint8_t shown[PAGE];
+    uint8_t got[64];
+
+    memcpy(shown + BF, m_wqe, sizeof(m_wqe));
+    m_device.shown = shown;
+    uint64_t word = *reg;
+    EXPECT_EQ(0, memcmp(&word, m_wqe + 2, sizeof(word)));
+    EXPECT_EQ(m_wqe[3], *(bf(3)));
+    if (!under_valgrind()) {
+        glibc_memcpy(got, bf(), sizeof(got));
+        EXPECT_EQ(0, memcmp(got, m_wqe, sizeof(got)));
+    }
     EXPECT_EQ(0u, m_device.stores);
     EXPECT_EQ(0, m_device.failed);
 }
