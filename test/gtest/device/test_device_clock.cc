@@ -156,6 +156,7 @@ TEST_F(test_device_clock, can_be_read_by_any_load)
 
 TEST_F(test_device_clock, can_not_be_mapped_for_stores)
 {
+    SKIP_WITHOUT_MMAP_HOOK();
     run(1, [](rank&) {
         context c;
 
