@@ -81,9 +81,9 @@ class Page(unittest.TestCase):
     def test_every_chapter_has_its_figure(self):
         self.assertEqual({chapter.name for chapter in cli.CHAPTERS},
                          self.figures)
-        # Other releases are in docs/ucp-optimisations.md alone
+        # All rows of a release are in docs/ucp-optimisations.md alone
         names = {name for name in os.listdir(os.path.join(TOP, "docs/book"))
-                 if name not in ("ucp-1.18.1.tsv", "ucp-1.22.0.tsv")}
+                 if not name.startswith("ucp-")}
         self.assertEqual({chapter.name + end for chapter in cli.CHAPTERS
                           for end in (".tsv", ".svg")}, names)
 

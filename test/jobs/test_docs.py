@@ -291,7 +291,7 @@ class Numbers(unittest.TestCase):
                 self.assert_quotes(shown, row[name], f"{where}, {name}")
 
     # Releases of UCX, and the version of the protocols of each of their tables
-    UCP_TABLES = (("1.22.0", "yn"), ("1.18.1", "yn"))
+    UCP_TABLES = (("1.22.0", "yn"), ("1.18.1", "yn"), ("1.13.1", "ny"))
 
     # Rows that have more of libucp than stock, and why: ucp-optimisations.md
     MORE_OF_UCP = {"worker_flush_nothing", "rkey_unpack"}
