@@ -53,7 +53,7 @@ while [[ $# -gt 0 ]]; do
                  # With what would end a release build
                  flags=("${SEP_UCX_CHECKED[@]}"
                         "CFLAGS=$SEP_UCX_FAST -Werror=shadow"); shift ;;
-    # ucx_info is how configure of who tests it knows it
+    # configure of the tests asks ucx_info which UCX it has
     --asan)      parts=("${SEP_UCX_LIBRARIES[@]}" src/tools/info)
                  flags=("${SEP_UCX_CHECKED[@]}" "CFLAGS=$SEP_UCX_SANITIZED")
                  shift ;;

@@ -115,20 +115,27 @@ static void mlx5sim_trap_chain(int sig, siginfo_t *info, void *context)
     }
 }
 
+/* How to interpret an access to the page @a run->window */
+static void mlx5sim_trap_run_set(mlx5sim_insn_run_t *run,
+                                 const mlx5sim_insn_window_t *avoid)
+{
+    run->avoid         = avoid;
+    run->vec_valid     = !mlx5sim_trap_valgrind;
+    run->max_gap       = MLX5SIM_TRAP_MAX_GAP;
+    /* What comes behind a fence, the store that unlocks a queue for instance,
+     * must not be seen before the device has been rung. Valgrind has one thread
+     * at a time, and could not go on with any flags. */
+    run->stop_at_order = !mlx5sim_trap_valgrind;
+}
+
 /* Prepare to interpret a store to the page @a trap->run.window */
 static void
 mlx5sim_trap_begin(mlx5sim_trap_t *trap, const mlx5sim_insn_window_t *avoid)
 {
     mlx5sim_gather_begin(&trap->gather, trap->run.window.lo);
-    trap->run.avoid         = avoid;
-    trap->run.vec_valid     = !mlx5sim_trap_valgrind;
-    trap->run.max_gap       = MLX5SIM_TRAP_MAX_GAP;
-    /* What comes behind a fence, the store that unlocks a queue for instance,
-     * must not be seen before the device has been rung. Valgrind has one thread
-     * at a time, and could not go on with any flags. */
-    trap->run.stop_at_order = !mlx5sim_trap_valgrind;
-    trap->run.store_cb      = mlx5sim_trap_store;
-    trap->run.arg           = trap;
+    mlx5sim_trap_run_set(&trap->run, avoid);
+    trap->run.store_cb = mlx5sim_trap_store;
+    trap->run.arg      = trap;
 }
 
 /* @param rip  Of the instruction */
@@ -166,12 +173,9 @@ static int mlx5sim_trap_load(ucontext_t *uc, uintptr_t addr)
         return 0;
     }
 
-    run.avoid         = avoid;
-    run.vec_valid     = !mlx5sim_trap_valgrind;
-    run.max_gap       = MLX5SIM_TRAP_MAX_GAP;
-    run.stop_at_order = !mlx5sim_trap_valgrind;
-    run.store_cb      = mlx5sim_trap_no_store;
-    run.load_cb       = mlx5sim_clock_page_load;
+    mlx5sim_trap_run_set(&run, avoid);
+    run.store_cb = mlx5sim_trap_no_store;
+    run.load_cb  = mlx5sim_clock_page_load;
     mlx5sim_wc_enter(uc);
     if (mlx5sim_insn_run(uc, &run) != MLX5SIM_INSN_OK) {
         mlx5sim_trap_refuse(uc->uc_mcontext.gregs[REG_RIP], addr);
