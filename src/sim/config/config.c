@@ -62,6 +62,8 @@ static const char *const mlx5sim_pci_wr_ordering_names[] = {
 static const char *const mlx5sim_exec_names[] = {"sync", "deferred",
                                                  "stepped", NULL};
 
+static const char *const mlx5sim_share_names[] = {"none", "queues", NULL};
+
 static const char *const mlx5sim_log_names[] = {
     "none", "error", "warn", "info", "debug", "trace", NULL
 };
@@ -266,6 +268,12 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "many times is replaced by a jump to the device, as is memcpy() for a "
      "library that rings by it. 0: never. Has no effect with MLX5SIM_WC, under "
      "valgrind and while the program is traced"},
+    {"MLX5SIM_SHARE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_PROCESS,
+     MLX5SIM_CONFIG_FIELD(share), "queues", 0, 0, mlx5sim_share_names, NULL,
+     NULL,
+     "What the device puts into shared memory, at the address that it has, so "
+     "that peers write to it without a system call. queues: completion queues. "
+     "Nothing is under valgrind"},
     {"MLX5SIM_BAD_GIDS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(bad_gids), "", 0, 0, NULL,
      "a list of GID indices up to 31 with commas between them",

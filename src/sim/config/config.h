@@ -53,6 +53,12 @@ typedef enum {
     MLX5SIM_PCI_ATOMICS_4_8    /**< all of 4 and 8 bytes */
 } mlx5sim_pci_atomics_t;
 
+/** What peers reach without a system call: value of MLX5SIM_SHARE. */
+typedef enum {
+    MLX5SIM_SHARE_NONE,
+    MLX5SIM_SHARE_QUEUES
+} mlx5sim_share_t;
+
 /** Which CQEs the devices compress: value of MLX5SIM_CQE_COMPRESSION. */
 typedef enum {
     MLX5SIM_CQE_COMPRESSION_NONE,
@@ -145,6 +151,7 @@ typedef struct mlx5sim_config {
                              in its write-combining buffers, 0: none do */
     unsigned patch_after; /**< doorbells of an instruction until it is replaced
                                by a jump, 0: it never is */
+    unsigned share;     /**< mlx5sim_share_t */
     unsigned srq_prefetch; /**< receives a QP takes from its SRQ beforehand */
     char     bad_gids[MLX5SIM_CONFIG_STRING_MAX]; /**< for
                                          mlx5sim_quirk_parse_gids() */

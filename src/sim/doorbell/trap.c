@@ -2,6 +2,7 @@
 
 #include <sim/doorbell/trap.h>
 #include <sim/doorbell/clock_page.h>
+#include <sim/doorbell/defer.h>
 #include <sim/doorbell/gather.h>
 #include <sim/doorbell/patch.h>
 #include <sim/doorbell/stray.h>
@@ -43,10 +44,6 @@ static mlx5sim_trap_signal_t mlx5sim_trap_bus;
 static mlx5sim_trap_signal_t mlx5sim_trap_trap;
 static pthread_mutex_t mlx5sim_trap_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_trap_valgrind;
-
-/* Whether a handler of the program may interrupt it anywhere */
-static atomic_int mlx5sim_trap_has_async;
-
 
 static MLX5SIM_EARLY mlx5sim_trap_signal_t *mlx5sim_trap_signal(int sig)
 {
@@ -247,53 +244,17 @@ static void mlx5sim_trap_step(int sig, siginfo_t *info, void *context)
     errno = saved_errno;
 }
 
-/* What may not interrupt who holds locks of the store. Faults of our own stay
- * fatal. */
-static MLX5SIM_EARLY void mlx5sim_trap_asynchronous(sigset_t *set)
-{
-    sigfillset(set);
-    sigdelset(set, SIGSEGV);
-    sigdelset(set, SIGILL);
-    sigdelset(set, SIGFPE);
-    sigdelset(set, SIGTRAP);
-    sigdelset(set, SIGABRT);
-}
-
 void mlx5sim_trap_defer(sigset_t *saved_p)
 {
     sigset_t set;
 
-    mlx5sim_trap_asynchronous(&set);
-    sigdelset(&set, SIGBUS);
+    mlx5sim_defer_set(&set);
     REAL(pthread_sigmask)(SIG_BLOCK, &set, saved_p);
-}
-
-MLX5SIM_EARLY void mlx5sim_trap_note_handler(int sig)
-{
-    sigset_t set;
-
-    mlx5sim_trap_asynchronous(&set);
-    if (sigismember(&set, sig) == 1) {
-        atomic_store_explicit(&mlx5sim_trap_has_async, 1,
-                              memory_order_relaxed);
-    }
 }
 
 void mlx5sim_trap_allow(const sigset_t *saved)
 {
     REAL(pthread_sigmask)(SIG_SETMASK, saved, NULL);
-}
-
-/* The kernel blocks signals for a handler; here that takes calls, which are not
- * needed if there is nothing that they could lead to */
-static int mlx5sim_trap_hold(sigset_t *saved_p)
-{
-    if (!atomic_load_explicit(&mlx5sim_trap_has_async, memory_order_relaxed)) {
-        return 0;
-    }
-
-    mlx5sim_trap_defer(saved_p);
-    return 1;
 }
 
 /* In place of a store that would trap. What the snapshot of the mappings does
@@ -302,10 +263,8 @@ static int mlx5sim_trap_patched(mlx5sim_insn_cpu_t *cpu, uintptr_t addr,
                                 uintptr_t stack_min)
 {
     mlx5sim_insn_window_t avoid[2];
-    sigset_t saved;
     mlx5sim_trap_t trap;
     mlx5sim_uar_t *uar;
-    int is_held;
 
     memset(&trap.run, 0, sizeof(trap.run));
     uar = mlx5sim_window_find_known(addr, &trap.run.window, avoid,
@@ -314,15 +273,13 @@ static int mlx5sim_trap_patched(mlx5sim_insn_cpu_t *cpu, uintptr_t addr,
         return 0;
     }
 
-    is_held = mlx5sim_trap_hold(&saved);
+    mlx5sim_defer_begin();
     mlx5sim_trap_begin(&trap, avoid);
     trap.run.stack_min = stack_min;
     if (mlx5sim_insn_cpu_run(cpu, &trap.run) == MLX5SIM_INSN_OK) {
         mlx5sim_gather_ring(&trap.gather, uar);
     }
-    if (is_held) {
-        mlx5sim_trap_allow(&saved);
-    }
+    mlx5sim_defer_end();
     return trap.run.num_insns > 0;
 }
 
@@ -332,10 +289,8 @@ static int mlx5sim_trap_copy(uintptr_t addr, const void *data, size_t length)
     mlx5sim_insn_window_t avoid[2];
     mlx5sim_trap_t trap;
     mlx5sim_uar_t *uar;
-    sigset_t saved;
     unsigned num;
     size_t done;
-    int is_held;
 
     if ((length > MLX5SIM_UAR_BF_BUFFER) ||
         ((uar = mlx5sim_window_find_known(addr, &trap.run.window, avoid,
@@ -344,7 +299,7 @@ static int mlx5sim_trap_copy(uintptr_t addr, const void *data, size_t length)
         return 0;
     }
 
-    is_held = mlx5sim_trap_hold(&saved);
+    mlx5sim_defer_begin();
     mlx5sim_gather_begin(&trap.gather, trap.run.window.lo);
     for (done = 0; done < length; done += MLX5SIM_WQEBB) {
         mlx5sim_gather_add(&trap.gather, addr + done, (const char*)data + done,
@@ -352,9 +307,7 @@ static int mlx5sim_trap_copy(uintptr_t addr, const void *data, size_t length)
                                                              MLX5SIM_WQEBB);
     }
     mlx5sim_gather_ring(&trap.gather, uar);
-    if (is_held) {
-        mlx5sim_trap_allow(&saved);
-    }
+    mlx5sim_defer_end();
     return 1;
 }
 
@@ -366,8 +319,8 @@ mlx5sim_trap_take(int sig, void (*handler)(int, siginfo_t*, void*))
     mlx5sim_trap_signal_t *signal = mlx5sim_trap_signal(sig);
     int ret;
 
-    /* as in mlx5sim_trap_defer() */
-    mlx5sim_trap_asynchronous(&action.sa_mask);
+    mlx5sim_defer_set(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGBUS);
     ret = REAL(sigaction)(sig, &action, &signal->user);
     signal->is_installed = (ret == 0);
     return ret;
@@ -402,6 +355,11 @@ int mlx5sim_trap_install(unsigned wc, unsigned patch_after)
     pthread_mutex_unlock(&mlx5sim_trap_mutex);
 
     return ret;
+}
+
+int mlx5sim_trap_is_valgrind(void)
+{
+    return mlx5sim_trap_valgrind;
 }
 
 void mlx5sim_trap_fork_prepare(void)

@@ -24,6 +24,10 @@
  *  @return 0 or -1/errno. */
 int mlx5sim_trap_install(unsigned wc, unsigned patch_after);
 
+/** Whether valgrind runs the program, which is known when the signals are
+ *  taken. */
+int mlx5sim_trap_is_valgrind(void);
+
 /** Whether we have taken over a signal. */
 int mlx5sim_trap_is_installed(int sig);
 
@@ -34,9 +38,6 @@ int mlx5sim_trap_is_installed(int sig);
  *  @param old_p   What it was, unless NULL. */
 void mlx5sim_trap_set_user(int sig, const struct sigaction *action,
                            struct sigaction *old_p);
-
-/** The program has installed a handler of a signal that is not ours. */
-void mlx5sim_trap_note_handler(int sig);
 
 /**
  * Let no signal handler of the application run in this thread until

@@ -130,6 +130,21 @@ typedef struct mlx5sim_counters {
 } mlx5sim_counters_t;
 
 
+/** Memory of a process into which its peers write without a call:
+ *  objs/shared.h. */
+typedef struct mlx5sim_shared {
+    uint64_t addr;        /* whole pages of the process */
+    uint64_t length;      /* 0: there is none */
+} mlx5sim_shared_t;
+
+/** The file that they are in. */
+typedef struct mlx5sim_shared_file {
+    uint64_t dev, inode;
+    int32_t  fd;          /* descriptor of the process, if it has not closed
+                             it */
+} mlx5sim_shared_file_t;
+
+
 /** A process that opened a device. A slot is taken with the pid and valid once
  *  it has a tag. */
 typedef struct mlx5sim_proc {
@@ -140,6 +155,7 @@ typedef struct mlx5sim_proc {
     uint64_t         start_time; /* /proc/PID/stat field 22, clock ticks */
     mlx5sim_lock_t   life;      /* held by its helper thread all the time */
     char             name[32];
+    mlx5sim_shared_file_t shared;
     mlx5sim_counters_t c;
 } mlx5sim_proc_t;
 
@@ -314,6 +330,7 @@ typedef struct mlx5sim_cq {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   lock;
     uint64_t         buf;         /* owner's address of the ring */
+    mlx5sim_shared_t shared;      /* the ring, all of it or nothing */
     uint64_t         db;          /* doorbell record: [0] ci, [1] arm */
     uint32_t         num_cqes;    /* 2^n */
     uint32_t         cqe_size;

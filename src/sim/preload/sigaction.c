@@ -3,9 +3,11 @@
 /*
  * Signal handlers: SIGBUS is the device's, and SIGTRAP while it steps threads;
  * other handlers of them get what is not for the device. Handlers of other
- * signals may ring doorbells, whatever they block.
+ * signals may ring doorbells, whatever they block, but not while the device is
+ * at work in their thread.
  */
 
+#include <sim/doorbell/defer.h>
 #include <sim/doorbell/trap.h>
 #include <sim/libc/real.h>
 #include <sim/preload/export.h>
@@ -14,33 +16,28 @@
 #include <stddef.h>
 
 
-/* sa_sigaction is the same word */
-static MLX5SIM_EARLY void mlx5sim_sigaction_note(int sig, sighandler_t handler)
-{
-    if ((handler != SIG_DFL) && (handler != SIG_IGN)) {
-        mlx5sim_trap_note_handler(sig);
-    }
-}
-
 MLX5SIM_EXPORT MLX5SIM_EARLY int
 sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
     struct sigaction changed;
+    sigset_t set;
 
     if (act != NULL) {
-        mlx5sim_sigaction_note(sig, act->sa_handler);
         changed = *act;
         sigdelset(&changed.sa_mask, SIGBUS);
         sigdelset(&changed.sa_mask, SIGTRAP);
         act     = &changed;
     }
 
-    if (!mlx5sim_trap_is_installed(sig)) {
-        return REAL(sigaction)(sig, act, old);
+    if (mlx5sim_trap_is_installed(sig)) {
+        mlx5sim_trap_set_user(sig, act, old);
+        return 0;
     }
 
-    mlx5sim_trap_set_user(sig, act, old);
-    return 0;
+    mlx5sim_defer_set(&set);
+    return (sigismember(&set, sig) == 1) ?
+           mlx5sim_defer_sigaction(sig, act, old) :
+           REAL(sigaction)(sig, act, old);
 }
 
 MLX5SIM_EXPORT sighandler_t signal(int sig, sighandler_t handler)
@@ -48,11 +45,16 @@ MLX5SIM_EXPORT sighandler_t signal(int sig, sighandler_t handler)
     struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART};
     struct sigaction old;
 
-    if (!mlx5sim_trap_is_installed(sig)) {
-        mlx5sim_sigaction_note(sig, handler);
-        return REAL(signal)(sig, handler);
+    if (mlx5sim_trap_is_installed(sig)) {
+        return (sigaction(sig, &act, &old) == 0) ? old.sa_handler : SIG_ERR;
     }
 
-    sigaction(sig, &act, &old);
+    /* the C library knows the flags, which siginterrupt() may have changed */
+    if ((sigaction(sig, NULL, &old) != 0) ||
+        (REAL(signal)(sig, handler) == SIG_ERR) ||
+        (REAL(sigaction)(sig, NULL, &act) != 0) ||
+        (sigaction(sig, &act, NULL) != 0)) {
+        return SIG_ERR;
+    }
     return old.sa_handler;
 }

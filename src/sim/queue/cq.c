@@ -5,6 +5,7 @@
 #include <sim/objs/clock.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/pcie.h>
+#include <sim/objs/shared.h>
 #include <sim/objs/store.h>
 #include <sim/queue/batch.h>
 #include <sim/queue/chan.h>
@@ -208,15 +209,39 @@ static int mlx5sim_cq_has_room(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
     return used < cq->num_cqes;
 }
 
+/* The same if the ring is shared. @return whether it is */
+static int mlx5sim_cq_write_shared(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
+                                   const uint8_t *bytes,
+                                   const struct iovec *local,
+                                   const struct iovec *remote, unsigned num)
+{
+    unsigned i;
+
+    for (i = 0; i < num; ++i) {
+        if (!mlx5sim_shared_write(proc, &cq->shared,
+                                  (uintptr_t)remote[i].iov_base,
+                                  local[i].iov_base, local[i].iov_len)) {
+            return 0;
+        }
+    }
+
+    return mlx5sim_shared_write(proc, &cq->shared, mlx5sim_cq_slot(cq, cq->pi),
+                                bytes, cq->cqe_size);
+}
+
 /* Write a CQE into another process, after @a num other pieces of @a length
  * bytes in all; there is room for two more. */
-static int mlx5sim_cq_write_pieces(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
+static int mlx5sim_cq_write_pieces(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
                                    uint8_t *bytes, struct iovec *local,
                                    struct iovec *remote, unsigned num,
                                    size_t length)
 {
     uint64_t addr = mlx5sim_cq_slot(cq, cq->pi);
     size_t head   = cq->cqe_size - MLX5SIM_CQE_TAIL;
+
+    if (mlx5sim_cq_write_shared(cq, proc, bytes, local, remote, num)) {
+        return 0;
+    }
 
     /* the end is a piece of its own: pieces are written in order, bytes within
      * a piece need not be */
@@ -229,7 +254,7 @@ static int mlx5sim_cq_write_pieces(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
                               length + cq->cqe_size);
 }
 
-static int mlx5sim_cq_write(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
+static int mlx5sim_cq_write(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
                             uint8_t *bytes)
 {
     size_t head = cq->cqe_size - MLX5SIM_CQE_TAIL;
@@ -269,7 +294,7 @@ static void mlx5sim_cq_written(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
 /* Write a block of @a count completions: its arrays, and the title at last.
  * With CQEs of 128 bytes both are in the second halves of their slots, where
  * uct_ib_mlx5_get_cqe() of UCX looks for them. */
-static int mlx5sim_cq_write_block(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
+static int mlx5sim_cq_write_block(mlx5sim_cq_t *cq, mlx5sim_proc_t *proc,
                                   uint32_t count)
 {
     uint32_t second = cq->cqe_size - MLX5SIM_ZIP_CQE;
@@ -488,6 +513,7 @@ int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
     }
 
     /* the driver copies the entries before the mark to behind it */
+    mlx5sim_shared_end(&cq->shared);
     cq->marks    = (cq->ci_cache == cq->mark_ci) ? (cq->marks + 1) : 1;
     cq->mark_ci  = cq->ci_cache;
     ++cq->pi;
@@ -499,6 +525,19 @@ int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
 out_unlock:
     mlx5sim_unlock(&cq->lock);
     return ret;
+}
+
+void mlx5sim_cq_share(mlx5sim_cq_t *cq)
+{
+    mlx5sim_shared_begin(cq->buf, (uint64_t)cq->num_cqes * cq->cqe_size,
+                         &cq->shared);
+}
+
+void mlx5sim_cq_unshare(mlx5sim_cq_t *cq)
+{
+    mlx5sim_cq_lock(cq);
+    mlx5sim_shared_end(&cq->shared);
+    mlx5sim_unlock(&cq->lock);
 }
 
 void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)

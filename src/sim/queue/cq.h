@@ -9,6 +9,14 @@
  * Completion queues, in the memory of the process that owns them.
  */
 
+/** Have peers write to the ring of a CQ of this process without a call, if that
+ *  can be done: before they know it. */
+void mlx5sim_cq_share(mlx5sim_cq_t *cq);
+
+/** Give the memory of the ring back to the program. Nothing may be put into the
+ *  CQ any more. */
+void mlx5sim_cq_unshare(mlx5sim_cq_t *cq);
+
 /** Take the lock of a CQ; repairs what a killed process left behind. */
 void mlx5sim_cq_lock(mlx5sim_cq_t *cq);
 

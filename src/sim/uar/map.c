@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/uar/map.h>
+#include <sim/objs/procmaps.h>
 #include <sim/uar/layout.h>
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define MLX5SIM_MAX_MAPS 32768
 
@@ -46,40 +45,29 @@ mlx5sim_map_parse(const char *line, mlx5sim_map_t *map_p)
     return 1;
 }
 
-/* No stdio: this runs in a signal handler of an arbitrary program */
+/* Mappings that are found */
+typedef struct {
+    mlx5sim_map_t *maps;
+    unsigned      num, max;
+} mlx5sim_map_found_t;
+
+static int mlx5sim_map_add(void *arg, const char *line)
+{
+    mlx5sim_map_found_t *found = arg;
+
+    if ((found->num < found->max) &&
+        mlx5sim_map_parse(line, &found->maps[found->num])) {
+        ++found->num;
+    }
+    return 1;
+}
+
 static unsigned mlx5sim_map_scan(mlx5sim_map_t *maps, unsigned max)
 {
-    char buf[8192];
-    size_t used  = 0;
-    unsigned num = 0;
-    char *line, *end;
-    ssize_t n;
-    int fd;
+    mlx5sim_map_found_t found = {maps, 0, max};
 
-    fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
-
-    while ((n = read(fd, buf + used, sizeof(buf) - 1 - used)) > 0) {
-        used     += n;
-        buf[used] = '\0';
-        line      = buf;
-        while ((end = memchr(line, '\n', buf + used - line)) != NULL) {
-            *end = '\0';
-            if ((num < max) &&
-                mlx5sim_map_parse(line, &maps[num])) {
-                ++num;
-            }
-            line = end + 1;
-        }
-
-        used -= line - buf;
-        memmove(buf, line, used);
-    }
-
-    close(fd);
-    return num;
+    mlx5sim_procmaps_read(mlx5sim_map_add, &found);
+    return found.num;
 }
 
 int mlx5sim_map_rescan(unsigned seq)

@@ -7,6 +7,7 @@
 #include <sim/instance/instance.h>
 #include <sim/limit/inject.h>
 #include <sim/objs/proc.h>
+#include <sim/objs/shared.h>
 #include <sim/objs/store.h>
 #include <sim/reap/reap.h>
 #include <sim/sched/chance.h>
@@ -30,6 +31,7 @@ static pid_t mlx5sim_attach_pid;
  * one that joins the instance or looks at it. */
 static void mlx5sim_attach_fork_child(void)
 {
+    mlx5sim_shared_fork_child();
     mlx5sim_trap_fork_child();
     if (mlx5sim_self_tag != 0) {
         mlx5sim_proc_forget();
@@ -60,6 +62,18 @@ static void mlx5sim_attach_init_chance(void)
     }
 }
 
+static void mlx5sim_attach_fork_prepare(void)
+{
+    mlx5sim_trap_fork_prepare();
+    mlx5sim_shared_fork_prepare();
+}
+
+static void mlx5sim_attach_fork_parent(void)
+{
+    mlx5sim_shared_fork_parent();
+    mlx5sim_trap_fork_parent();
+}
+
 /* The mutex is held */
 static int mlx5sim_attach_locked(void)
 {
@@ -85,7 +99,7 @@ static int mlx5sim_attach_locked(void)
     mlx5sim_attach_init_chance();
     mlx5sim_attach_pid = getpid();
     if (!fork_handler) {
-        pthread_atfork(mlx5sim_trap_fork_prepare, mlx5sim_trap_fork_parent,
+        pthread_atfork(mlx5sim_attach_fork_prepare, mlx5sim_attach_fork_parent,
                        mlx5sim_attach_fork_child);
         fork_handler = 1;
     }
@@ -101,6 +115,10 @@ static int mlx5sim_attach_locked(void)
         return -1;
     }
 
+    if ((mlx5sim_instance_config()->share != MLX5SIM_SHARE_NONE) &&
+        !mlx5sim_trap_is_valgrind()) {
+        mlx5sim_shared_enable();
+    }
     return 0;
 }
 

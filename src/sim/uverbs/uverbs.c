@@ -4,6 +4,7 @@
 #include <sim/doorbell/trap.h>
 #include <sim/instance/instance.h>
 #include <sim/objs/store.h>
+#include <sim/queue/cq.h>
 #include <sim/sched/helper.h>
 #include <sim/sched/sq.h>
 #include <sim/uar/dm.h>
@@ -110,6 +111,9 @@ static void mlx5sim_ctx_close(uint32_t index)
                 }
                 if (kind == MLX5SIM_OBJ_SRQ) {
                     mlx5sim_xrc_withdraw_srq((void*)obj);
+                }
+                if (kind == MLX5SIM_OBJ_CQ) {
+                    mlx5sim_cq_unshare((void*)obj);
                 }
                 mlx5sim_dmabuf_release(kind, obj);
                 if (kind == MLX5SIM_OBJ_DM) {

@@ -195,6 +195,7 @@ int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle, uint32_t num,
         atomic_fetch_add(&((mlx5sim_chan_t*)mlx5sim_obj_at(MLX5SIM_OBJ_CHAN,
                                                            chan))->refs, 1);
     }
+    mlx5sim_cq_share(cq);
     atomic_thread_fence(memory_order_release);
     cq->o.ready = 1;
 
@@ -307,6 +308,7 @@ int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
     reply.async_events_reported =
             mlx5sim_async_reported(&cq->o, offsetof(struct ibv_cq,
                                                     async_events_completed));
+    mlx5sim_cq_unshare(cq);
     mlx5sim_obj_free(MLX5SIM_OBJ_CQ, cq);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));
     return 0;

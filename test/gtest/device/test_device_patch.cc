@@ -7,6 +7,7 @@
 
 #include <device/device_wqe.h>
 
+#include <cerrno>
 #include <csignal>
 #include <thread>
 
@@ -475,6 +476,17 @@ namespace {
 
 ringer *interrupted;
 volatile sig_atomic_t interrupts;
+volatile sig_atomic_t next_value;
+
+/* Signals of one number are queued, each with a value */
+void count_values(int sig, siginfo_t *info, void *context)
+{
+    REQUIRE_EQ(SIGRTMIN, sig);
+    REQUIRE_EQ(SI_QUEUE, info->si_code);
+    REQUIRE_EQ(next_value, info->si_value.sival_int);
+    REQUIRE(context != nullptr);
+    next_value = next_value + 1;
+}
 
 void ring_in_handler(int)
 {
@@ -502,6 +514,75 @@ TEST_F(test_device_patch, handlers_ring_as_well)
         timer = {};
         setitimer(ITIMER_REAL, &timer, nullptr);
         REQUIRE_EQ(jump, *patch_mov64_at);
+    });
+}
+
+/* Those that come while the device is at work wait until it is done */
+TEST_F(test_device_patch, signals_come_in_order_and_as_they_were_sent)
+{
+    const int count = 3000;
+
+    run(1, [](rank&) {
+        struct sigaction action = {};
+        pthread_t self          = pthread_self();
+        ringer r;
+
+        action.sa_sigaction = count_values;
+        action.sa_flags     = SA_SIGINFO;
+        REQUIRE_EQ(0, sigaction(SIGRTMIN, &action, nullptr));
+        std::thread sender([&]() {
+            for (int i = 0; i < count; ++i) {
+                union sigval value = {};
+
+                value.sival_int = i;
+                while (pthread_sigqueue(self, SIGRTMIN, value) != 0) {
+                    REQUIRE_EQ(EAGAIN, errno);
+                }
+            }
+        });
+        while (next_value < count) {
+            patch_mov64(r.sq.next_register(), r.prepare());
+            r.check();
+        }
+        sender.join();
+    });
+}
+
+/* The program's handler, and not the one that the kernel has */
+TEST_F(test_device_patch, programs_are_told_the_handlers_that_they_have_set)
+{
+    run(1, [](rank&) {
+        struct sigaction action = {}, old;
+        ringer r, other;
+
+        interrupted       = &other;
+        action.sa_handler = ring_in_handler;
+        action.sa_flags   = SA_RESETHAND;
+        sigaddset(&action.sa_mask, SIGUSR2);
+        REQUIRE_EQ(0, sigaction(SIGUSR1, &action, &old));
+        REQUIRE(old.sa_handler == SIG_DFL);
+        REQUIRE_EQ(0, sigaction(SIGUSR1, nullptr, &old));
+        REQUIRE(old.sa_handler == ring_in_handler);
+        REQUIRE_EQ(SA_RESETHAND, old.sa_flags &
+                                 (SA_SIGINFO | SA_RESETHAND | SA_RESTART));
+        REQUIRE_EQ(1, sigismember(&old.sa_mask, SIGUSR2));
+
+        /* once only */
+        raise(SIGUSR1);
+        REQUIRE_EQ(1, interrupts);
+        REQUIRE_EQ(0, sigaction(SIGUSR1, nullptr, &old));
+        REQUIRE(old.sa_handler == SIG_DFL);
+
+        REQUIRE(signal(SIGUSR1, ring_in_handler) == SIG_DFL);
+        REQUIRE_EQ(0, sigaction(SIGUSR1, nullptr, &old));
+        REQUIRE(old.sa_handler == ring_in_handler);
+        REQUIRE_EQ(SA_RESTART, old.sa_flags &
+                               (SA_SIGINFO | SA_RESETHAND | SA_RESTART));
+        REQUIRE(signal(SIGUSR1, SIG_IGN) == ring_in_handler);
+        raise(SIGUSR1);
+        REQUIRE_EQ(1, interrupts);
+        REQUIRE_EQ(-1, sigaction(65, &action, nullptr));
+        REQUIRE_EQ(EINVAL, errno);
     });
 }
 

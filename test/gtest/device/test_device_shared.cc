@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Completion queues in shared memory: peers write there without a call, and the
+ * program notices nothing of it.
+ */
+
+#include <device/device.h>
+
+#include <cstring>
+#include <fstream>
+#include <list>
+#include <sstream>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace device;
+
+namespace {
+
+const int num_cqes = 64; /* of 64 bytes: a page */
+
+class test_device_shared : public device::test {
+};
+
+/* A line of /proc/self/maps */
+struct mapping {
+    uint64_t    lo, hi;
+    std::string perms;
+    uint64_t    inode;
+    std::string name;
+
+    bool is_shared() const
+    {
+        return name.find("memfd:mlx5sim-shared") != std::string::npos;
+    }
+};
+
+std::list<mapping> mappings()
+{
+    std::ifstream file("/proc/self/maps");
+    std::list<mapping> all;
+    std::string line;
+
+    while (std::getline(file, line)) {
+        std::istringstream words(line);
+        mapping m = {};
+        std::string skip;
+        char dash;
+
+        words >> std::hex >> m.lo >> dash >> m.hi >> m.perms >> skip >> skip >>
+                std::dec >> m.inode >> m.name;
+        all.push_back(m);
+    }
+    return all;
+}
+
+mapping mapping_at(const void *addr)
+{
+    for (const mapping &m : mappings()) {
+        if (((uintptr_t)addr >= m.lo) && ((uintptr_t)addr < m.hi)) {
+            return m;
+        }
+    }
+    return mapping();
+}
+
+unsigned count_shared()
+{
+    unsigned count = 0;
+
+    for (const mapping &m : mappings()) {
+        count += m.is_shared() ? (m.hi - m.lo) / 4096 : 0;
+    }
+    return count;
+}
+
+mlx5dv_cq ring_of(const cq &queue)
+{
+    mlx5dv_cq dv   = {};
+    mlx5dv_obj obj = {};
+
+    obj.cq.in  = queue.v;
+    obj.cq.out = &dv;
+    REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+    return dv;
+}
+
+/* Descriptor of the file in which the queues of this process are */
+int shared_fd()
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int fd   = -1;
+
+    while (dirent *entry = readdir(dir)) {
+        std::string path = std::string("/proc/self/fd/") + entry->d_name;
+        char target[256] = {};
+
+        if ((readlink(path.c_str(), target, sizeof(target) - 1) > 0) &&
+            (strstr(target, "memfd:mlx5sim-shared") != nullptr)) {
+            fd = atoi(entry->d_name);
+        }
+    }
+    closedir(dir);
+    return fd;
+}
+
+/* Messages of 8 bytes, which go into completions, and of 200, which do not */
+void send_some(side &s, unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; ++i) {
+        unsigned length = (i & 1) ? 200 : 8;
+
+        pattern::fill(s.mem.data, length, i);
+        s.q.send(*std::make_unique<send_wr>(
+                IBV_WR_SEND, i,
+                std::vector<ibv_sge>{s.mem.sge(0, length)}));
+        REQUIRE_EQ(i, s.scq.good().wr_id);
+    }
+}
+
+void recv_some(side &s, unsigned first, unsigned count)
+{
+    for (unsigned i = first; i < first + count; ++i) {
+        unsigned length = (i & 1) ? 200 : 8;
+        ibv_wc wc;
+
+        s.q.recv(i, s.mem.sge(4096, 256));
+        wc = s.rcq.good();
+        REQUIRE_EQ(i, wc.wr_id);
+        REQUIRE_EQ(length, wc.byte_len);
+        REQUIRE_EQ(length, pattern::check(s.mem.data + 4096, length, i));
+    }
+}
+
+} // namespace
+
+
+TEST_F(test_device_shared, a_ring_goes_round_that_a_peer_has_mapped)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        mapping mine = mapping_at(ring_of(s.rcq).buf);
+
+        REQUIRE(mine.is_shared());
+        REQUIRE(mine.perms == "rw-s");
+        r.publish(mine.inode);
+        if (r.index == 0) {
+            bool is_there = false;
+
+            send_some(s, 0, 3 * num_cqes);
+            for (const mapping &m : mappings()) {
+                is_there |= m.inode == r.lookup<uint64_t>(1);
+            }
+            REQUIRE(is_there);
+        } else {
+            recv_some(s, 0, 3 * num_cqes);
+        }
+        r.barrier();
+    });
+}
+
+TEST_F(test_device_shared, the_memory_is_private_again_behind_it)
+{
+    run(1, [](rank&) {
+        context c;
+        auto queue = std::make_unique<cq>(c, num_cqes - 1);
+        void *buf  = ring_of(*queue).buf;
+
+        REQUIRE(mapping_at(buf).is_shared());
+        queue.reset();
+        REQUIRE(!mapping_at(buf).is_shared());
+        REQUIRE_EQ(0, count_shared());
+    });
+}
+
+TEST_F(test_device_shared, so_it_is_if_the_context_is_closed_first)
+{
+    run(1, [](rank&) {
+        ibv_device **list = ibv_get_device_list(nullptr);
+        ibv_context *ctx  = ibv_open_device(list[0]);
+        ibv_cq *queue     = ibv_create_cq(ctx, num_cqes - 1, nullptr, nullptr,
+                                          0);
+
+        REQUIRE(queue != nullptr);
+        REQUIRE_EQ(1, count_shared());
+        REQUIRE_EQ(0, ibv_close_device(ctx));
+        REQUIRE_EQ(0, count_shared());
+        ibv_free_device_list(list);
+    });
+}
+
+TEST_F(test_device_shared, a_child_has_a_copy)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        volatile uint8_t *bytes;
+        uint8_t before[4096];
+        int status;
+
+        if (r.index == 0) {
+            send_some(s, 0, 2);
+            r.barrier();
+            r.barrier();
+            send_some(s, 2, num_cqes);
+            r.barrier();
+            return;
+        }
+
+        recv_some(s, 0, 2);
+        r.barrier();
+        bytes = (uint8_t*)ring_of(s.rcq).buf;
+        memcpy(before, (void*)bytes, sizeof(before));
+        pid_t pid = fork();
+        if (pid == 0) {
+            bool good = !mapping_at((void*)bytes).is_shared();
+
+            r.wait_word(0, 1);
+            good = good && !memcmp((void*)bytes, before, sizeof(before));
+            memset((void*)bytes, 0xff, sizeof(before));
+            r.word(1) = 1;
+            _exit(good ? 0 : 1);
+        }
+        REQUIRE(pid > 0);
+        REQUIRE(mapping_at((void*)bytes).is_shared());
+        r.barrier();
+        recv_some(s, 2, num_cqes - 1);
+        r.word(0) = 1;
+        r.wait_word(1, 1);
+        recv_some(s, num_cqes + 1, 1);
+        REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+        REQUIRE_EQ(0, status);
+        r.barrier();
+    });
+}
+
+/* As daemons close all that they do not know */
+TEST_F(test_device_shared, the_descriptor_is_closed)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+
+        if (r.index == 0) {
+            r.barrier();
+            send_some(s, 0, 4);
+        } else {
+            REQUIRE_EQ(0, close(shared_fd()));
+            r.barrier();
+            recv_some(s, 0, 4);
+        }
+        r.barrier();
+    });
+}
+
+TEST_F(test_device_shared, the_descriptor_is_of_another_file)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        struct stat st;
+
+        if (r.index == 0) {
+            r.barrier();
+            send_some(s, 0, 4);
+        } else {
+            int fd    = shared_fd();
+            int other = memfd_create("other", MFD_CLOEXEC);
+
+            REQUIRE(dup2(other, fd) == fd);
+            close(other);
+            r.barrier();
+            recv_some(s, 0, 4);
+            {
+                /* nor is it used for what comes later */
+                cq late(s.c, num_cqes - 1);
+                REQUIRE(!mapping_at(ring_of(late).buf).is_shared());
+            }
+            REQUIRE_EQ(0, fstat(fd, &st));
+            REQUIRE_EQ(0, st.st_size);
+            REQUIRE_EQ(0, st.st_blocks);
+        }
+        r.barrier();
+    });
+}
+
+TEST_F(test_device_shared, parts_of_a_page_are_not)
+{
+    run(1, [](rank&) {
+        context c;
+        cq queue(c, num_cqes / 2 - 1);
+
+        REQUIRE(!mapping_at(ring_of(queue).buf).is_shared());
+    });
+}
+
+TEST_F(test_device_shared, no_more_than_some_hundred_are)
+{
+    run(1, [](rank&) {
+        context c;
+        std::list<std::unique_ptr<cq>> queues;
+
+        for (int i = 0; i < 300; ++i) {
+            queues.push_back(std::make_unique<cq>(c, num_cqes - 1));
+        }
+        REQUIRE_EQ(256, count_shared());
+        queues.clear();
+        REQUIRE_EQ(0, count_shared());
+    });
+}
+
+TEST_F(test_device_shared, none_is_unless_wanted)
+{
+    set_env("MLX5SIM_SHARE", "none");
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+
+        REQUIRE(!mapping_at(ring_of(s.rcq).buf).is_shared());
+        if (r.index == 0) {
+            send_some(s, 0, 4);
+        } else {
+            recv_some(s, 0, 4);
+        }
+        r.barrier();
+    });
+}
