@@ -56,7 +56,8 @@ typedef enum {
 /** What peers reach without a system call: value of MLX5SIM_SHARE. */
 typedef enum {
     MLX5SIM_SHARE_NONE,
-    MLX5SIM_SHARE_QUEUES
+    MLX5SIM_SHARE_QUEUES,
+    MLX5SIM_SHARE_MEMORY   /**< queues and memory regions */
 } mlx5sim_share_t;
 
 /** Which CQEs the devices compress: value of MLX5SIM_CQE_COMPRESSION. */

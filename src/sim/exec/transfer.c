@@ -6,6 +6,7 @@
 #include <sim/exec/layout.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/pcie.h>
+#include <sim/objs/shared.h>
 #include <sim/objs/store.h>
 
 #include <errno.h>
@@ -197,6 +198,54 @@ static void mlx5sim_transfer_count(const mlx5sim_plan_t *plan,
     mlx5sim_pcie_written(is_send ? resp_proc : req_proc, num_dst);
 }
 
+/* Where a piece is that is in memory which its process shares */
+static const mlx5sim_shared_t *
+mlx5sim_transfer_shared(const mlx5sim_seg_t *seg, uint32_t tag)
+{
+    const mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR,
+                                                  seg->lkey >> 8);
+
+    return ((mr != NULL) && (mr->mr.key == seg->lkey) &&
+            (atomic_load(&mr->o.owner) == tag) &&
+            mlx5sim_shared_has(&mr->shared, seg->addr, seg->length)) ?
+           &mr->shared : NULL;
+}
+
+/* Write what is in the work request to memory that the other process shares.
+ * What is in memory of this one is for the kernel to copy: it may not be there.
+ * @return whether that was done */
+static int mlx5sim_transfer_write_shared(const mlx5sim_plan_t *plan,
+                                         mlx5sim_proc_t *proc)
+{
+    const uint8_t *data = plan->src[0].inl;
+    uint32_t tag        = atomic_load(&proc->tag);
+    const mlx5sim_seg_t *seg;
+    unsigned i;
+
+    if ((plan->num_src != 1) || (data == NULL)) {
+        return 0;
+    }
+
+    /* all or nothing: the program may change what it has seen */
+    for (i = 0; i < plan->num_dst; ++i) {
+        if (mlx5sim_transfer_shared(&plan->dst[i], tag) == NULL) {
+            return 0;
+        }
+    }
+
+    for (i = 0; i < plan->num_dst; ++i) {
+        seg = &plan->dst[i];
+        if ((seg->length > 0) &&
+            !mlx5sim_shared_write(proc, mlx5sim_transfer_shared(seg, tag),
+                                  seg->addr, data, seg->length)) {
+            return 0;
+        }
+        data += seg->length;
+    }
+
+    return plan->num_dst > 0;
+}
+
 static int mlx5sim_transfer_copy_part(const mlx5sim_plan_t *plan, uint32_t rkey,
                                       mlx5sim_proc_t *resp_proc,
                                       mlx5sim_side_t *side_p)
@@ -205,6 +254,11 @@ static int mlx5sim_transfer_copy_part(const mlx5sim_plan_t *plan, uint32_t rkey,
     struct iovec src[MLX5SIM_IOV_MAX], dst[MLX5SIM_IOV_MAX];
     unsigned num_src, num_dst;
     int ret;
+
+    if (is_send && mlx5sim_transfer_write_shared(plan, resp_proc)) {
+        mlx5sim_transfer_count(plan, resp_proc, 0);
+        return 0;
+    }
 
     mlx5sim_iov_plan(plan, src, &num_src, dst, &num_dst);
     ret = is_send ? mlx5sim_transfer_writev(plan, rkey, resp_proc, src,

@@ -262,6 +262,7 @@ typedef struct mlx5sim_mr_obj {
     uint32_t      pd;             /* index */
     uint32_t      dm;             /* device memory: index, 0: none */
     uint32_t      is_dmabuf;      /* va is a mapping of the device's own */
+    mlx5sim_shared_t shared;      /* whole pages of a region that is neither */
     uint32_t      log_pages;      /* how many its key can take, 2^n */
     uint32_t      list;           /* indirect: first key that it leads to, index
                                    * of a KLM; 0: none. A layout has all that

@@ -25,7 +25,12 @@
 
 /* Mappings of peers' ranges, 2^n. Those of processes that are gone stay until
  * another one needs the place, so this is also how many may stay. */
-#define MLX5SIM_SHARED_MAPPED   256
+#define MLX5SIM_SHARED_MAPPED   1024
+
+/* How often a range of a process that lives is wanted where another one is,
+ * which was not wanted meanwhile, until it has the place: to map it takes
+ * longer than to write without it */
+#define MLX5SIM_SHARED_MISSES   64
 
 /* User space ends there (Documentation/arch/x86/x86_64/mm.rst; with five levels
  * of page tables, who wants more has to ask mmap() for it) */
@@ -35,17 +40,34 @@
  * us */
 #define MLX5SIM_SHARED_MIN_FD   512
 
+/* How often those are looked for that the program has unmapped, if there is no
+ * room */
+#define MLX5SIM_SHARED_PRUNE    64
+
+/* linux/Documentation/admin-guide/mm/pagemap.rst: an entry of 8 bytes for each
+ * page, bit 63 if it is present, and bit 62 if it is swapped */
+#define MLX5SIM_PAGEMAP_TOUCHED (3ull << 62)
+
+/* A range of this process */
+typedef struct {
+    mlx5sim_shared_t what;
+    int              is_queue;
+    void             *copy;  /* for a child, NULL: none */
+} mlx5sim_shared_own_t;
+
 /* A range of another process in this one */
 typedef struct {
     atomic_flag      busy;
     uint32_t         tag;   /* whose it is */
+    unsigned         misses; /* since it was last written to */
     mlx5sim_shared_t what;
     char             *base; /* NULL: it can't be mapped */
 } mlx5sim_shared_place_t;
 
 static pthread_mutex_t mlx5sim_shared_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_shared_is_enabled;
-static mlx5sim_shared_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
+static int mlx5sim_shared_has_memory;
+static mlx5sim_shared_own_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
 static int mlx5sim_shared_fd = -1;
 static mlx5sim_shared_place_t mlx5sim_shared_places[MLX5SIM_SHARED_MAPPED];
 
@@ -65,38 +87,55 @@ static void mlx5sim_shared_munmap(void *base, size_t length)
 
 /* What is mapped at a range */
 typedef struct {
-    uint64_t addr, end;
-    uint64_t inode;     /* that it is to have; 0: private memory */
-    int      is_right;  /* so far, up to addr */
+    uint64_t         inode;  /* of what is looked for; 0: private memory */
+    uint64_t         end;
+    mlx5sim_shared_t part;   /* from where on; what was found without a gap */
 } mlx5sim_shared_look_t;
 
 static int mlx5sim_shared_look(void *arg, const char *line)
 {
     mlx5sim_shared_look_t *look = arg;
+    mlx5sim_shared_t *part      = &look->part;
     unsigned long lo, hi, offset, inode;
     char perms[5];
 
     if ((sscanf(line, "%lx-%lx %4s %lx %*s %lu", &lo, &hi, perms, &offset,
-                &inode) != 5) || (hi <= look->addr)) {
+                &inode) != 5) || (hi <= part->addr)) {
         return 1;
     }
 
     /* no stack, the kernel lets it grow */
-    look->is_right = (lo <= look->addr) && (inode == look->inode) &&
-                     !strcmp(perms, (inode == 0) ? "rw-p" : "rw-s") &&
-                     ((inode == 0) || (offset == lo)) &&
-                     (strstr(line, "[stack") == NULL);
-    look->addr     = hi;
-    return look->is_right && (hi < look->end);
+    if ((lo >= look->end) ||
+        ((part->length > 0) && (lo > part->addr + part->length))) {
+        return 0;
+    } else if ((inode != look->inode) || (strstr(line, "[stack") != NULL) ||
+               strcmp(perms, (inode == 0) ? "rw-p" : "rw-s") ||
+               ((inode != 0) && (offset != lo))) {
+        return part->length == 0;
+    }
+
+    if (part->length == 0) {
+        part->addr = (lo > part->addr) ? lo : part->addr;
+    }
+    part->length = ((hi < look->end) ? hi : look->end) - part->addr;
+    return 1;
 }
 
-static int
-mlx5sim_shared_is_mapped(uint64_t addr, uint64_t length, uint64_t inode)
+/* The first part of a range that is mapped so */
+static mlx5sim_shared_t
+mlx5sim_shared_part(uint64_t addr, uint64_t length, uint64_t inode)
 {
-    mlx5sim_shared_look_t look = {addr, addr + length, inode, 0};
+    mlx5sim_shared_look_t look = {inode, addr + length, {addr, 0}};
 
     mlx5sim_procmaps_read(mlx5sim_shared_look, &look);
-    return look.is_right && (look.addr >= look.end);
+    return look.part;
+}
+
+static int mlx5sim_shared_is_private(uint64_t addr, uint64_t length)
+{
+    mlx5sim_shared_t part = mlx5sim_shared_part(addr, length, 0);
+
+    return (part.addr == addr) && (part.length == length);
 }
 
 /* The program may have closed the descriptor, and have another file there */
@@ -149,57 +188,191 @@ static int mlx5sim_shared_open(void)
     return 0;
 }
 
-/* Have other pages at @a addr, with the same contents, in one step */
-static int mlx5sim_shared_replace(uint64_t addr, uint64_t length, int flags,
-                                  int fd, off_t offset)
+/* Pages of the file, or private ones, with what a range contains */
+static void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what, int is_file)
 {
-    void *pages = mlx5sim_shared_mmap(length, flags, fd, offset);
+    void *pages = is_file ?
+                  mlx5sim_shared_mmap(what->length, MAP_SHARED,
+                                      mlx5sim_shared_fd, what->addr) :
+                  mlx5sim_shared_mmap(what->length, MAP_PRIVATE | MAP_ANONYMOUS,
+                                      -1, 0);
 
     if (pages == MAP_FAILED) {
-        return -1;
+        return NULL;
     }
 
-    memcpy(pages, (const void*)(uintptr_t)addr, length);
-    if (syscall(SYS_mremap, pages, length, length,
-                MREMAP_MAYMOVE | MREMAP_FIXED, addr) == (long)addr) {
+    memcpy(pages, (const void*)(uintptr_t)what->addr, what->length);
+    return pages;
+}
+
+/* Have these pages in place of a range, in one step */
+static int mlx5sim_shared_replace(const mlx5sim_shared_t *what, void *pages)
+{
+    if ((pages != NULL) &&
+        (syscall(SYS_mremap, pages, what->length, what->length,
+                 MREMAP_MAYMOVE | MREMAP_FIXED, what->addr) ==
+         (long)what->addr)) {
         return 0;
     }
 
-    mlx5sim_shared_munmap(pages, length);
+    if (pages != NULL) {
+        mlx5sim_shared_munmap(pages, what->length);
+    }
     return -1;
 }
 
-/* The program may have something else there by now */
-static void mlx5sim_shared_make_private(const mlx5sim_shared_t *own)
+/* The program may have unmapped it by now, or a part. @return whether some of
+ * it is left */
+static int mlx5sim_shared_is_there(mlx5sim_shared_own_t *own)
 {
-    if (mlx5sim_shared_is_mapped(own->addr, own->length,
-                                 mlx5sim_proc_self()->shared.inode)) {
-        (void)mlx5sim_shared_replace(own->addr, own->length,
-                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mlx5sim_shared_t part;
+
+    if (own->what.length == 0) {
+        return 0;
     }
+
+    part = mlx5sim_shared_part(own->what.addr, own->what.length,
+                               mlx5sim_proc_self()->shared.inode);
+    if (part.length == 0) {
+        return 0;
+    }
+
+    own->what = part;
+    return 1;
 }
 
-static mlx5sim_shared_t *mlx5sim_shared_find(uint64_t addr)
+static void mlx5sim_shared_forget(mlx5sim_shared_own_t *own)
 {
+    if (mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
+        (void)fallocate(mlx5sim_shared_fd,
+                        FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                        own->what.addr, own->what.length);
+    }
+    memset(own, 0, sizeof(*own));
+}
+
+/* The first range that has a part of @a addr and what follows; with a length
+ * of 0: one that is free */
+static mlx5sim_shared_own_t *
+mlx5sim_shared_find(uint64_t addr, uint64_t length)
+{
+    mlx5sim_shared_t *what;
     unsigned i;
 
     for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        if (mlx5sim_shared_own[i].addr == addr) {
+        what = &mlx5sim_shared_own[i].what;
+        if ((length == 0) ? (what->length == 0) :
+            ((addr < what->addr + what->length) &&
+             (what->addr < addr + length))) {
             return &mlx5sim_shared_own[i];
         }
     }
     return NULL;
 }
 
-void mlx5sim_shared_enable(void)
+/* Room for one more; under the mutex */
+static mlx5sim_shared_own_t *mlx5sim_shared_room(void)
+{
+    mlx5sim_shared_own_t *own = mlx5sim_shared_find(0, 0);
+    static unsigned asked;
+    unsigned i;
+
+    if ((own != NULL) || (asked++ % MLX5SIM_SHARED_PRUNE != 0)) {
+        return own;
+    }
+
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        if (!mlx5sim_shared_is_there(&mlx5sim_shared_own[i])) {
+            mlx5sim_shared_forget(&mlx5sim_shared_own[i]);
+        }
+    }
+    return mlx5sim_shared_find(0, 0);
+}
+
+/* Whether the program has never used the pages: there is nothing to copy, and
+ * nothing that it could write meanwhile in good order */
+static int mlx5sim_shared_is_untouched(uint64_t addr, uint64_t length)
+{
+    uint64_t pages  = length / MLX5SIM_SHARED_PAGE;
+    uint64_t done   = 0;
+    int is_touched  = 0;
+    uint64_t entries[512];
+    uint64_t i, num;
+    int fd;
+
+    fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap",
+                 O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+
+    for (; !is_touched && (done < pages); done += num) {
+        num        = (pages - done < 512) ? pages - done : 512;
+        is_touched = pread(fd, entries, num * sizeof(*entries),
+                           (addr / MLX5SIM_SHARED_PAGE + done) *
+                           sizeof(*entries)) !=
+                     (ssize_t)(num * sizeof(*entries));
+        for (i = 0; !is_touched && (i < num); ++i) {
+            is_touched = (entries[i] & MLX5SIM_PAGEMAP_TOUCHED) != 0;
+        }
+    }
+
+    syscall(SYS_close, fd);
+    return !is_touched;
+}
+
+void mlx5sim_shared_enable(int has_memory)
 {
     mlx5sim_shared_is_enabled = 1;
+    mlx5sim_shared_has_memory = has_memory;
+}
+
+void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
+                           mlx5sim_shared_t *shared_p)
+{
+    uint64_t first = (addr + MLX5SIM_SHARED_PAGE - 1) &
+                     ~(MLX5SIM_SHARED_PAGE - 1);
+    uint64_t end   = (addr + length) & ~(MLX5SIM_SHARED_PAGE - 1);
+    mlx5sim_shared_own_t *own;
+
+    memset(shared_p, 0, sizeof(*shared_p));
+    if (!mlx5sim_shared_has_memory || (end <= first) ||
+        (end - first > MLX5SIM_SHARED_MAX_SIZE) ||
+        (end > MLX5SIM_SHARED_SPACE)) {
+        return;
+    }
+
+    length = end - first;
+    pthread_mutex_lock(&mlx5sim_shared_mutex);
+    own = mlx5sim_shared_find(first, length);
+    if ((own != NULL) && !mlx5sim_shared_is_there(own)) {
+        mlx5sim_shared_forget(own);
+        own = mlx5sim_shared_find(first, length);
+    }
+
+    if (own != NULL) {
+        if (mlx5sim_shared_has(&own->what, first, length)) {
+            *shared_p = own->what;
+        }
+    } else if (mlx5sim_shared_is_untouched(first, length) &&
+               ((own = mlx5sim_shared_room()) != NULL) &&
+               mlx5sim_shared_is_private(first, length) &&
+               (mlx5sim_shared_open() == 0) &&
+               (syscall(SYS_mmap, first, length, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_FIXED, mlx5sim_shared_fd, first) ==
+                (long)first)) {
+        own->what     = (mlx5sim_shared_t){first, length};
+        own->is_queue = 0;
+        *shared_p     = own->what;
+    }
+    pthread_mutex_unlock(&mlx5sim_shared_mutex);
 }
 
 void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
                           mlx5sim_shared_t *shared_p)
 {
-    mlx5sim_shared_t *own;
+    mlx5sim_shared_t what = {addr, length};
+    mlx5sim_shared_own_t *own;
 
     memset(shared_p, 0, sizeof(*shared_p));
     if (!mlx5sim_shared_is_enabled || (length == 0) ||
@@ -210,36 +383,34 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
     }
 
     pthread_mutex_lock(&mlx5sim_shared_mutex);
-    own = mlx5sim_shared_find(0);
-    if ((own != NULL) && mlx5sim_shared_is_mapped(addr, length, 0) &&
+    own = mlx5sim_shared_room();
+    if ((own != NULL) && mlx5sim_shared_is_private(addr, length) &&
         (mlx5sim_shared_open() == 0) &&
-        (mlx5sim_shared_replace(addr, length, MAP_SHARED, mlx5sim_shared_fd,
-                                addr) == 0)) {
-        own->addr   = addr;
-        own->length = length;
-        *shared_p   = *own;
+        (mlx5sim_shared_replace(&what, mlx5sim_shared_copy_of(&what, 1)) ==
+         0)) {
+        own->what     = what;
+        own->is_queue = 1;
+        *shared_p     = what;
     }
     pthread_mutex_unlock(&mlx5sim_shared_mutex);
 }
 
 void mlx5sim_shared_end(mlx5sim_shared_t *shared)
 {
-    mlx5sim_shared_t *own;
+    mlx5sim_shared_own_t *own;
 
     if (shared->length == 0) {
         return;
     }
 
     pthread_mutex_lock(&mlx5sim_shared_mutex);
-    own = mlx5sim_shared_find(shared->addr);
-    if (own != NULL) {
-        mlx5sim_shared_make_private(own);
-        if (mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
-            (void)fallocate(mlx5sim_shared_fd,
-                            FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                            own->addr, own->length);
+    own = mlx5sim_shared_find(shared->addr, shared->length);
+    if ((own != NULL) && own->is_queue) {
+        if (mlx5sim_shared_is_there(own)) {
+            (void)mlx5sim_shared_replace(&own->what,
+                                         mlx5sim_shared_copy_of(&own->what, 0));
         }
-        own->addr = 0;
+        mlx5sim_shared_forget(own);
     }
     shared->length = 0;
     pthread_mutex_unlock(&mlx5sim_shared_mutex);
@@ -317,14 +488,22 @@ int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
         sched_yield();
     }
 
-    if ((place->tag != tag) || (place->what.addr != shared->addr) ||
-        (place->what.length != shared->length)) {
+    if ((place->tag == tag) && (place->what.addr == shared->addr) &&
+        (place->what.length == shared->length)) {
+        place->misses = 0;
+    } else if ((place->base != NULL) &&
+               (mlx5sim_proc_by_tag(place->tag) != NULL) &&
+               (++place->misses < MLX5SIM_SHARED_MISSES)) {
+        atomic_flag_clear_explicit(&place->busy, memory_order_release);
+        return 0;
+    } else {
         if (place->base != NULL) {
             mlx5sim_shared_munmap(place->base, place->what.length);
         }
-        place->tag  = tag;
-        place->what = *shared;
-        place->base = mlx5sim_shared_map(proc, shared);
+        place->tag    = tag;
+        place->what   = *shared;
+        place->base   = mlx5sim_shared_map(proc, shared);
+        place->misses = 0;
     }
 
     is_done = place->base != NULL;
@@ -337,11 +516,28 @@ int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
 
 void mlx5sim_shared_fork_prepare(void)
 {
+    mlx5sim_shared_own_t *own;
+    unsigned i;
+
     pthread_mutex_lock(&mlx5sim_shared_mutex);
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        own       = &mlx5sim_shared_own[i];
+        own->copy = mlx5sim_shared_is_there(own) ?
+                    mlx5sim_shared_copy_of(&own->what, 0) : NULL;
+    }
 }
 
 void mlx5sim_shared_fork_parent(void)
 {
+    mlx5sim_shared_own_t *own;
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        own = &mlx5sim_shared_own[i];
+        if (own->copy != NULL) {
+            mlx5sim_shared_munmap(own->copy, own->what.length);
+        }
+    }
     pthread_mutex_unlock(&mlx5sim_shared_mutex);
 }
 
@@ -350,8 +546,9 @@ void mlx5sim_shared_fork_child(void)
     unsigned i;
 
     for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        if (mlx5sim_shared_own[i].addr != 0) {
-            mlx5sim_shared_make_private(&mlx5sim_shared_own[i]);
+        if (mlx5sim_shared_own[i].copy != NULL) {
+            (void)mlx5sim_shared_replace(&mlx5sim_shared_own[i].what,
+                                         mlx5sim_shared_own[i].copy);
         }
     }
     memset(mlx5sim_shared_own, 0, sizeof(mlx5sim_shared_own));

@@ -7,19 +7,21 @@
 
 /*
  * Memory of a process into which its peers write without a system call. Its
- * pages, which the program has allocated for a queue, are replaced by pages of
- * a file in memory with the same contents at the same address. Peers map them
- * from there. The offset in the file is the address, so the file is sparse.
+ * pages are replaced by pages of a file in memory with the same contents at the
+ * same address. Peers map them from there. The offset in the file is the
+ * address, so the file is sparse.
  *
- * Nobody else may write to the pages while they are replaced, and so only whole
- * pages of a queue that is being made or destroyed are.
+ * Nobody else may write to the pages while they are replaced, and so only two
+ * kinds are: whole pages of a queue that is being made or destroyed, and pages
+ * that nobody has touched yet.
  */
 
-/** Have this process share what is asked for, as long as it lives. */
-void mlx5sim_shared_enable(void);
+/** Have this process share what is asked for, as long as it lives.
+ *  @param has_memory  Memory regions, too. */
+void mlx5sim_shared_enable(int has_memory);
 
 /**
- * Share memory of this process. Where that can't be done it stays as it is:
+ * Share a queue of this process. Where that can't be done it stays as it is:
  * parts of pages, memory that is not private and anonymous, and more than a few
  * hundred ranges.
  *
@@ -29,16 +31,32 @@ void mlx5sim_shared_enable(void);
 void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
                           mlx5sim_shared_t *shared_p);
 
-/** Give memory of this process back to the program as it was: private, with the
+/** Give memory of a queue back to the program as it was: private, with the
  *  contents that it has now. Nobody may write to it at the same time. */
 void mlx5sim_shared_end(mlx5sim_shared_t *shared);
+
+/**
+ * Share the whole pages of a memory region of this process, if nobody has
+ * touched any of them, or if they are shared already. They stay shared until
+ * the program unmaps them: it may write to them at any time.
+ */
+void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
+                           mlx5sim_shared_t *shared_p);
+
+/** Whether a range is a part of what is shared. */
+static inline int mlx5sim_shared_has(const mlx5sim_shared_t *shared,
+                                     uint64_t addr, uint64_t length)
+{
+    return (shared->length >= length) && (addr >= shared->addr) &&
+           (addr - shared->addr <= shared->length - length);
+}
 
 /**
  * Write to memory that another process shares, in any order but for the last
  * word of up to 8 bytes, which is written at once and last.
  *
  * @param proc    Whose it is.
- * @param shared  What it shares.
+ * @param shared  What it shares; the range is a part of it.
  *
  * @return whether that was done. If not, it is to be written in another way:
  *         it is not shared, or that process has gone.
@@ -46,7 +64,8 @@ void mlx5sim_shared_end(mlx5sim_shared_t *shared);
 int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
                          uint64_t addr, const void *data, size_t length);
 
-/** Around fork(): a child has a copy of what its parent shares. */
+/** Around fork(): a child has a copy of what its parent shares, as of other
+ *  memory. */
 void mlx5sim_shared_fork_prepare(void);
 void mlx5sim_shared_fork_parent(void);
 void mlx5sim_shared_fork_child(void);

@@ -4,6 +4,7 @@
 #include <sim/instance/instance.h>
 #include <sim/limit/limit.h>
 #include <sim/objs/mem.h>
+#include <sim/objs/shared.h>
 #include <sim/objs/store.h>
 #include <sim/sched/helper.h>
 #include <sim/uverbs/refuse.h>
@@ -235,6 +236,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
                                           .iova   = in->hca_va,
                                           .va     = in->start,
                                           .length = in->length};
+    mlx5sim_shared_t shared            = {0};
     mlx5sim_mr_obj_t *mr;
     int ret;
 
@@ -251,6 +253,12 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return -EINVAL;
     }
 
+    /* what is on demand may be unmapped, and what is pinned was touched */
+    if (!(in->access_flags & IBV_ACCESS_ON_DEMAND) &&
+        mlx5sim_mr_is_writable(in->access_flags)) {
+        mlx5sim_shared_memory(in->start, in->length, &shared);
+    }
+
     ret = mlx5sim_mr_get(in->start, in->length, in->hca_va, in->access_flags);
     if (ret != 0) {
         return ret;
@@ -261,6 +269,7 @@ static int mlx5sim_cmd_reg_mr(mlx5sim_cmd_t *cmd)
         return ret;
     }
 
+    mr->shared      = shared;
     reply.mr_handle = mlx5sim_obj_index(MLX5SIM_OBJ_MR, mr);
     reply.lkey      = mr->mr.key;
     reply.rkey      = mr->mr.key;

@@ -126,6 +126,7 @@ int mlx5sim_cmd_rereg_mr(mlx5sim_cmd_t *cmd)
         mlx5sim_helper_quiesce();
         is_kept      &= !mr->is_dmabuf;
         mlx5sim_dmabuf_release(MLX5SIM_OBJ_MR, &mr->o);
+        mr->shared.length = 0;
         mr->mr.iova   = in->hca_va;
         mr->mr.va     = in->start;
         mr->mr.length = in->length;

@@ -110,6 +110,67 @@ int shared_fd()
     return fd;
 }
 
+/* Pages that nobody has touched, registered */
+struct region {
+    region(context &c, size_t pages, void *at = nullptr) :
+        size(pages * 4096),
+        data((uint8_t*)mmap(at, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS |
+                            (at ? MAP_FIXED : 0), -1, 0))
+    {
+        REQUIRE(data != MAP_FAILED);
+        reg(c);
+    }
+
+    ~region()
+    {
+        REQUIRE_EQ(0, ibv_dereg_mr(mr));
+        munmap(data, size);
+    }
+
+    region(const region&) = delete;
+
+    void reg(context &c)
+    {
+        mr = ibv_reg_mr(c.pd, data, size, all_access);
+        REQUIRE(mr != nullptr);
+    }
+
+    address addr() const
+    {
+        address a = {};
+
+        a.addr = (uintptr_t)data;
+        a.rkey = mr->rkey;
+        return a;
+    }
+
+    size_t  size;
+    uint8_t *data;
+    ibv_mr  *mr;
+};
+
+/* A write of what fits into a work request, and of what does not */
+void write_to(side &s, const address &to, size_t offset, unsigned length,
+              uint64_t seed)
+{
+    send_wr wr(IBV_WR_RDMA_WRITE, seed, {s.mem.sge(0, length)},
+               IBV_SEND_SIGNALED | ((length <= 64) ? IBV_SEND_INLINE : 0));
+
+    pattern::fill(s.mem.data, length, seed);
+    s.q.send(wr.to(to, offset));
+    REQUIRE_EQ(seed, s.scq.good().wr_id);
+}
+
+class test_device_shared_memory : public test_device_shared {
+protected:
+    void SetUp() override
+    {
+        test_device_shared::SetUp();
+        set_env("MLX5SIM_SHARE", "memory");
+    }
+};
+
 /* Messages of 8 bytes, which go into completions, and of 200, which do not */
 void send_some(side &s, unsigned first, unsigned count)
 {
@@ -150,6 +211,7 @@ TEST_F(test_device_shared, a_ring_goes_round_that_a_peer_has_mapped)
         REQUIRE(mine.is_shared());
         REQUIRE(mine.perms == "rw-s");
         r.publish(mine.inode);
+        r.barrier();
         if (r.index == 0) {
             bool is_there = false;
 
@@ -309,6 +371,220 @@ TEST_F(test_device_shared, no_more_than_some_hundred_are)
         REQUIRE_EQ(256, count_shared());
         queues.clear();
         REQUIRE_EQ(0, count_shared());
+    });
+}
+
+TEST_F(test_device_shared_memory, all_that_is_written_is_there)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        region mine(s.c, 16);
+        const unsigned lengths[] = {1, 3, 8, 60, 64, 200, 5000};
+        unsigned seed = 0;
+        address to;
+
+        REQUIRE(mapping_at(mine.data).is_shared());
+        REQUIRE(mapping_at(mine.data + 15 * 4096).is_shared());
+        r.publish(mine.addr());
+        r.barrier();
+        if (r.index == 0) {
+            to = r.lookup<address>(1);
+            for (unsigned offset : {0, 7, 4090, 8000, 16 * 4096 - 5000}) {
+                for (unsigned length : lengths) {
+                    write_to(s, to, offset, length, ++seed);
+                    r.barrier();
+                    r.barrier();
+                }
+            }
+            send_wr add(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, {s.mem.sge(0, 8)});
+            s.q.send(add.atomic(to, 4096, 5));
+            s.scq.good();
+            send_wr read(IBV_WR_RDMA_READ, 2, {s.mem.sge(0, 8)});
+            s.q.send(read.to(to, 4096));
+            s.scq.good();
+            REQUIRE_EQ(12, *(uint64_t*)s.mem.data);
+        } else {
+            for (unsigned offset : {0, 7, 4090, 8000, 16 * 4096 - 5000}) {
+                for (unsigned length : lengths) {
+                    r.barrier();
+                    REQUIRE_EQ(length, pattern::check(mine.data + offset,
+                                                      length, ++seed));
+                    *(uint64_t*)(mine.data + 4096) = 7;
+                    r.barrier();
+                }
+            }
+        }
+        r.barrier();
+    });
+}
+
+TEST_F(test_device_shared_memory, what_was_touched_stays_as_it_is)
+{
+    run(1, [](rank&) {
+        context c;
+        uint8_t *data = (uint8_t*)mmap(nullptr, 3 * 4096,
+                                       PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        data[2 * 4096] = 1;
+
+        ibv_mr *all  = ibv_reg_mr(c.pd, data, 3 * 4096, all_access);
+        REQUIRE(!mapping_at(data).is_shared());
+        REQUIRE_EQ(1, data[2 * 4096]);
+        /* pinned, and so touched */
+        ibv_mr *part = ibv_reg_mr(c.pd, data, 4096, all_access);
+        REQUIRE(!mapping_at(data).is_shared());
+        REQUIRE_EQ(0, ibv_dereg_mr(all));
+        REQUIRE_EQ(0, ibv_dereg_mr(part));
+    });
+}
+
+TEST_F(test_device_shared_memory, only_whole_pages_are)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+
+        if (r.index == 0) {
+            r.barrier();
+
+            address to = r.lookup<address>(1);
+
+            for (unsigned i = 0; i < 3 * 4096; i += 64) {
+                write_to(s, to, i, 64, i);
+            }
+        } else {
+            uint8_t *data = (uint8_t*)mmap(nullptr, 4 * 4096,
+                                           PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            ibv_mr *mr    = ibv_reg_mr(s.c.pd, data + 100, 3 * 4096,
+                                       all_access);
+            address to    = {};
+
+            REQUIRE(!mapping_at(data).is_shared());
+            REQUIRE(mapping_at(data + 4096).is_shared());
+            REQUIRE(mapping_at(data + 2 * 4096).is_shared());
+            REQUIRE(!mapping_at(data + 3 * 4096).is_shared());
+            to.addr = (uintptr_t)mr->addr;
+            to.rkey = mr->rkey;
+            r.publish(to);
+            r.barrier();
+            r.barrier();
+            for (unsigned i = 0; i < 3 * 4096; i += 64) {
+                REQUIRE_EQ(64, pattern::check(data + 100 + i, 64, i));
+            }
+            REQUIRE_EQ(0, ibv_dereg_mr(mr));
+            r.barrier();
+            return;
+        }
+        r.barrier();
+        r.barrier();
+    });
+}
+
+TEST_F(test_device_shared_memory, it_stays_when_it_is_registered_again)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        region mine(s.c, 4);
+
+        for (unsigned i = 0; i < 3; ++i) {
+            REQUIRE(mapping_at(mine.data).is_shared());
+            r.publish(mine.addr());
+            r.barrier();
+            if (r.index == 0) {
+                write_to(s, r.lookup<address>(1), i, 8, i);
+            }
+            r.barrier();
+            if (r.index == 1) {
+                REQUIRE_EQ(8, pattern::check(mine.data + i, 8, i));
+            }
+            mine.data[2 * 4096] += i;
+            REQUIRE_EQ(0, ibv_dereg_mr(mine.mr));
+            mine.reg(s.c);
+            REQUIRE_EQ(i * (i + 1) / 2, mine.data[2 * 4096]);
+            r.barrier();
+        }
+    });
+}
+
+/* Its peers must not write to where it was */
+TEST_F(test_device_shared_memory, the_program_has_mapped_something_else_there)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        auto mine  = std::make_unique<region>(s.c, 4);
+        void *data = mine->data;
+
+        if (r.index == 0) {
+            r.barrier();
+            write_to(s, r.lookup<address>(1), 0, 8, 1);
+            r.barrier();
+            r.barrier();
+            write_to(s, r.lookup<address>(1), 0, 8, 2);
+            r.barrier();
+        } else {
+            r.publish(mine->addr());
+            r.barrier();
+            r.barrier();
+            REQUIRE_EQ(8, pattern::check(data, 8, 1));
+            mine.reset();
+            mine = std::make_unique<region>(s.c, 4, data);
+            REQUIRE(mapping_at(data).is_shared());
+            REQUIRE_EQ(0, *(uint64_t*)data);
+            REQUIRE_EQ(0, ibv_dereg_mr(mine->mr));
+            REQUIRE(mmap(data, 4 * 4096, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED |
+                         MAP_POPULATE, -1, 0) == data);
+            mine->reg(s.c);
+            REQUIRE(!mapping_at(data).is_shared());
+            r.publish(mine->addr());
+            r.barrier();
+            r.barrier();
+            REQUIRE_EQ(8, pattern::check(data, 8, 2));
+        }
+        r.barrier();
+    });
+}
+
+TEST_F(test_device_shared_memory, a_child_has_what_is_left_of_it)
+{
+    run(1, [](rank &r) {
+        context c;
+        region mine(c, 8);
+        int status;
+
+        memset(mine.data, 0x5a, mine.size);
+        munmap(mine.data + 3 * 4096, 5 * 4096);
+        pid_t pid = fork();
+        if (pid == 0) {
+            bool good = !mapping_at(mine.data).is_shared();
+
+            r.wait_word(0, 1);
+            for (size_t i = 0; i < 3 * 4096; ++i) {
+                good = good && (mine.data[i] == 0x5a);
+            }
+            memset(mine.data, 0, 3 * 4096);
+            _exit(good ? 0 : 1);
+        }
+        REQUIRE(pid > 0);
+        memset(mine.data, 0xa5, 4096);
+        r.word(0) = 1;
+        REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+        REQUIRE_EQ(0, status);
+        REQUIRE(mapping_at(mine.data).is_shared());
+        REQUIRE_EQ(0xa5, mine.data[0]);
+        REQUIRE_EQ(0x5a, mine.data[3 * 4096 - 1]);
+    });
+}
+
+TEST_F(test_device_shared, regions_are_not_unless_wanted)
+{
+    set_env("MLX5SIM_SHARE", "queues");
+    run(1, [](rank&) {
+        context c;
+        region mine(c, 4);
+
+        REQUIRE(!mapping_at(mine.data).is_shared());
     });
 }
 
