@@ -104,12 +104,21 @@ static void mlx5sim_defer_send(int sig, siginfo_t *info)
     }
 }
 
+/* Apart, as getcontext() may return twice for all that the compiler knows */
+static void __attribute__((noinline))
+mlx5sim_defer_call_here(int sig, siginfo_t *info)
+{
+    ucontext_t context;
+
+    (void)getcontext(&context);
+    mlx5sim_defer_call(sig, info, &context);
+}
+
 /* All signals are still blocked, so those that came later stay behind */
 void mlx5sim_defer_run(void)
 {
     mlx5sim_defer_thread_t self = mlx5sim_defer_thread;
     struct sigaction action;
-    ucontext_t context;
     uint64_t mask;
 
     mlx5sim_defer_thread.sig = 0;
@@ -122,9 +131,8 @@ void mlx5sim_defer_run(void)
         if (!(action.sa_flags & SA_NODEFER)) {
             mask |= 1ull << (self.sig - 1);
         }
-        (void)getcontext(&context);
         (void)mlx5sim_defer_mask(SIG_SETMASK, self.mask | mask);
-        mlx5sim_defer_call(self.sig, &self.info, &context);
+        mlx5sim_defer_call_here(self.sig, &self.info);
     }
     (void)mlx5sim_defer_mask(SIG_SETMASK, self.mask);
 }

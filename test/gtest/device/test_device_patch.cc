@@ -221,16 +221,38 @@ struct ringer {
         return head;
     }
 
+    /* The same, which adds 1 to the first word of the peer's memory */
+    uint64_t prepare_add()
+    {
+        raw_wqe w(sq, MLX5_OPCODE_ATOMIC_FA);
+        mlx5_wqe_atomic_seg add = {htobe64(1), 0};
+        uint64_t head;
+
+        w.raddr(l.to_b.addr, l.to_b.rkey).raw(&add, sizeof(add))
+                .data(l.mem.sge(0, sizeof(head)));
+        w.write();
+        sq.record(sq.pi);
+        memcpy(&head, w.bytes, sizeof(head));
+        return head;
+    }
+
+    void check_add()
+    {
+        REQUIRE_EQ(IBV_WC_SUCCESS, l.scq.next().status);
+        REQUIRE_EQ(++adds, *(volatile uint64_t*)l.peer_mem.data);
+    }
+
     void check()
     {
         REQUIRE_EQ(IBV_WC_SUCCESS, l.scq.next().status);
         REQUIRE_EQ(num, ((volatile uint8_t*)l.peer_mem.data)[num % 64]);
     }
 
-    loop    l;
-    raw_sq  sq;
-    uint8_t num = 0;
-    uint8_t wqe[64];
+    loop     l;
+    raw_sq   sq;
+    uint8_t  num  = 0;
+    uint64_t adds = 0;
+    uint8_t  wqe[64];
 };
 
 struct site {
@@ -495,6 +517,13 @@ void ring_in_handler(int)
     ++interrupts;
 }
 
+void add_in_handler(int)
+{
+    patch_mov64(interrupted->sq.next_register(), interrupted->prepare_add());
+    interrupted->check_add();
+    ++interrupts;
+}
+
 } // namespace
 
 /* A handler that rings would wait for ever for a lock of who it interrupts */
@@ -517,6 +546,27 @@ TEST_F(test_device_patch, handlers_ring_as_well)
     });
 }
 
+/* Atomics at addresses that are the same but for the page have a lock in
+ * common: the device must be done with one before the next begins */
+TEST_F(test_device_patch, handlers_do_not_interrupt_the_device)
+{
+    run(1, [](rank&) {
+        struct itimerval timer = {{0, 300}, {0, 300}};
+        ringer r, other;
+
+        interrupted = &other;
+        signal(SIGALRM, add_in_handler);
+        setitimer(ITIMER_REAL, &timer, nullptr);
+        while (interrupts < 300) {
+            patch_mov64(r.sq.next_register(), r.prepare_add());
+            r.check_add();
+        }
+        timer = {};
+        setitimer(ITIMER_REAL, &timer, nullptr);
+        REQUIRE_EQ(jump, *patch_mov64_at);
+    });
+}
+
 /* Those that come while the device is at work wait until it is done */
 TEST_F(test_device_patch, signals_come_in_order_and_as_they_were_sent)
 {
@@ -530,6 +580,10 @@ TEST_F(test_device_patch, signals_come_in_order_and_as_they_were_sent)
         action.sa_sigaction = count_values;
         action.sa_flags     = SA_SIGINFO;
         REQUIRE_EQ(0, sigaction(SIGRTMIN, &action, nullptr));
+        while (*(volatile const uint8_t*)patch_mov64_at != jump) {
+            patch_mov64(r.sq.next_register(), r.prepare());
+            r.check();
+        }
         std::thread sender([&]() {
             for (int i = 0; i < count; ++i) {
                 union sigval value = {};
