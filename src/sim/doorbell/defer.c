@@ -23,8 +23,6 @@ __thread mlx5sim_defer_thread_t mlx5sim_defer_thread
 /* The program's handlers, with the bits above; 0: none yet */
 static _Atomic uint64_t mlx5sim_defer_handlers[_NSIG];
 
-static atomic_flag mlx5sim_defer_busy = ATOMIC_FLAG_INIT;
-
 
 MLX5SIM_EARLY void mlx5sim_defer_set(sigset_t *set_p)
 {
@@ -38,12 +36,9 @@ MLX5SIM_EARLY void mlx5sim_defer_set(sigset_t *set_p)
 }
 
 /* The kernel's sets have 64 signals */
-static MLX5SIM_EARLY uint64_t mlx5sim_defer_mask(int how, uint64_t mask)
+static void mlx5sim_defer_mask(uint64_t mask)
 {
-    uint64_t old = 0;
-
-    (void)syscall(SYS_rt_sigprocmask, how, &mask, &old, sizeof(mask));
-    return old;
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
 /* Signals that are blocked in the calling thread while it is in the device */
@@ -131,10 +126,10 @@ void mlx5sim_defer_run(void)
         if (!(action.sa_flags & SA_NODEFER)) {
             mask |= 1ull << (self.sig - 1);
         }
-        (void)mlx5sim_defer_mask(SIG_SETMASK, self.mask | mask);
+        mlx5sim_defer_mask(self.mask | mask);
         mlx5sim_defer_call_here(self.sig, &self.info);
     }
-    (void)mlx5sim_defer_mask(SIG_SETMASK, self.mask);
+    mlx5sim_defer_mask(self.mask);
 }
 
 /* What the program has asked for, given what the kernel says */
@@ -181,11 +176,10 @@ MLX5SIM_EARLY int
 mlx5sim_defer_sigaction(int sig, const struct sigaction *action,
                         struct sigaction *old_p)
 {
-    uint64_t handler = 0, old_handler, mask;
+    uint64_t handler = 0, old_handler;
     struct sigaction ours;
-    int ret;
 
-    if ((sig <= 0) || (sig >= _NSIG)) {
+    if ((sig <= 0) || (sig >= _NSIG) || (sig == SIGKILL) || (sig == SIGSTOP)) {
         return REAL(sigaction)(sig, action, old_p);
     }
 
@@ -194,24 +188,19 @@ mlx5sim_defer_sigaction(int sig, const struct sigaction *action,
         action  = &ours;
     }
 
-    /* a handler may call this, too */
-    mask = mlx5sim_defer_mask(SIG_BLOCK, UINT64_MAX);
-    while (atomic_flag_test_and_set(&mlx5sim_defer_busy)) {
-    }
-
+    /* No lock, as handlers may call this and children inherit it. Of threads
+     * that set the same signal at once, one has set the handler and perhaps
+     * another one the mask. */
     old_handler = atomic_load(&mlx5sim_defer_handlers[sig]);
     if (handler != 0) {
         atomic_store(&mlx5sim_defer_handlers[sig], handler);
     }
-    ret = REAL(sigaction)(sig, action, old_p);
-    if ((ret != 0) && (handler != 0)) {
-        atomic_store(&mlx5sim_defer_handlers[sig], old_handler);
+    if (REAL(sigaction)(sig, action, old_p) != 0) {
+        return -1;
     }
 
-    atomic_flag_clear(&mlx5sim_defer_busy);
-    (void)mlx5sim_defer_mask(SIG_SETMASK, mask);
-    if ((ret == 0) && (old_p != NULL)) {
+    if (old_p != NULL) {
         mlx5sim_defer_tell(old_handler, old_p);
     }
-    return ret;
+    return 0;
 }
