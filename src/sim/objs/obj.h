@@ -362,6 +362,19 @@ typedef struct mlx5sim_cq {
 } mlx5sim_cq_t;
 
 
+/** Receives of another process that were read ahead, as they lie in the queue:
+ *  one access takes longer than all else that a receive does. */
+enum { MLX5SIM_RECV_AHEAD = 512 };
+
+typedef struct mlx5sim_recv_ahead {
+    uint32_t num;         /* 0: none */
+    uint32_t first;       /* place in the queue */
+    uint16_t db;          /* doorbell record before: what it does not count was
+                             not posted yet, and is not valid */
+    uint8_t  wqes[MLX5SIM_RECV_AHEAD];
+} mlx5sim_recv_ahead_t;
+
+
 /** A claimed receive WQE, so that the death of the claimer can be repaired. */
 typedef struct mlx5sim_claim {
     uint32_t active;
@@ -401,18 +414,6 @@ typedef union mlx5sim_srq_pos {
     uint64_t word;
 } mlx5sim_srq_pos_t;
 
-/** WQEs that were read ahead, as they lie in the queue: one access to another
- *  process takes longer than all else that a receive does. */
-enum { MLX5SIM_SRQ_AHEAD = 512 };
-
-typedef struct mlx5sim_srq_ahead {
-    uint32_t num;         /* 0: none */
-    uint32_t first;       /* index */
-    uint16_t db;          /* doorbell record before: what it does not count was
-                             not posted yet, and is not valid */
-    uint8_t  wqes[MLX5SIM_SRQ_AHEAD];
-} mlx5sim_srq_ahead_t;
-
 typedef struct mlx5sim_srq {
     mlx5sim_obj_t    o;
     mlx5sim_lock_t   lock;
@@ -442,7 +443,7 @@ typedef struct mlx5sim_srq {
     uint32_t         uidx;        /* XRC: as mlx5sim_qp_t.uidx */
     uint64_t         received;
     _Atomic uint32_t refs;
-    mlx5sim_srq_ahead_t ahead;
+    mlx5sim_recv_ahead_t ahead;
 } mlx5sim_srq_t;
 
 
@@ -511,6 +512,7 @@ typedef struct mlx5sim_qp_obj {
     uint32_t         rq_head;     /* 16 bits are compared */
     uint64_t         received;
     mlx5sim_claim_t  claim;
+    mlx5sim_recv_ahead_t ahead;
     mlx5sim_recv_fault_t recv_fault;
     uint32_t         prefetch;    /* WQEs it takes from its SRQ beforehand */
     uint32_t         num_held;    /* such WQEs */

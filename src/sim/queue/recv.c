@@ -43,7 +43,6 @@ static uint64_t mlx5sim_recv_slot(const mlx5sim_qp_obj_t *qp, uint32_t index)
 
 int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
 {
-    int is_mine = atomic_load(&qp->o.owner) == mlx5sim_self_tag;
     uint8_t wqe[MLX5SIM_RECV_WQE_MAX];
     mlx5sim_proc_t *proc;
     mlx5sim_srq_t *srq;
@@ -69,8 +68,9 @@ int mlx5sim_recv_claim(mlx5sim_qp_obj_t *qp, mlx5sim_recv_wqe_t *recv_p)
         index  = qp->rq_head;
         stride = 1ul << qp->qp.rq_wqe_shift;
         if ((proc == NULL) ||
-            (mlx5sim_recv_wqe_read(proc, is_mine, qp->db,
-                                   mlx5sim_recv_slot(qp, index), stride, &db,
+            (mlx5sim_recv_wqe_next(proc, &qp->ahead, qp->db, qp->rq,
+                                   qp->qp.rq_wqe_cnt, qp->qp.rq_wqe_shift,
+                                   index & (qp->qp.rq_wqe_cnt - 1), index, &db,
                                    wqe) != 0)) {
             return -2;
         }

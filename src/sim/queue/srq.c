@@ -110,54 +110,30 @@ static void mlx5sim_srq_report_lost(mlx5sim_srq_t *srq, uint16_t consumed)
     }
 }
 
-/* Read a WQE that may have been posted, and those behind it in the buffer. A
- * doorbell record of before is as good as today's, unless somebody wants to
- * know how many are left. */
+/* Read a WQE that may have been posted */
 static int mlx5sim_srq_read(mlx5sim_srq_t *srq, uint32_t index, int is_returned,
                             uint32_t *db_p, uint8_t *wqe)
 {
-    mlx5sim_srq_pos_t pos      = mlx5sim_srq_pos(srq);
-    mlx5sim_proc_t *proc       = mlx5sim_proc_by_tag(
-                                         atomic_load(&srq->o.owner));
-    int is_mine                = atomic_load(&srq->o.owner) == mlx5sim_self_tag;
-    uint64_t addr              = srq->buf + ((uint64_t)index << srq->wqe_shift);
-    size_t stride              = 1ul << srq->wqe_shift;
-    uint32_t num               = MLX5SIM_SRQ_AHEAD >> srq->wqe_shift;
-    mlx5sim_srq_ahead_t *ahead = &srq->ahead;
+    uint16_t consumed    = mlx5sim_srq_pos(srq).consumed;
+    uint32_t owner       = atomic_load(&srq->o.owner);
+    mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(owner);
+    uint64_t addr        = srq->buf + ((uint64_t)index << srq->wqe_shift);
 
-    if ((proc == NULL) || mlx5sim_proc_is_gone(proc)) {
+    if (proc == NULL) {
         return -1;
     }
 
-    if (is_mine || is_returned || (srq->limit != 0) || (num < 2)) {
-        /* what was read ahead does not know what is consumed here */
-        ahead->num = is_returned ? ahead->num : 0;
-        return mlx5sim_recv_wqe_read(proc, is_mine, srq->db, addr, stride, db_p,
-                                     wqe);
+    /* What was read ahead does not know what is consumed of those that came
+     * back, nor how many are left, which a limit wants to know */
+    if (is_returned || (srq->limit != 0)) {
+        srq->ahead.num = is_returned ? srq->ahead.num : 0;
+        return mlx5sim_recv_wqe_read(proc, owner == mlx5sim_self_tag, srq->db,
+                                     addr, 1ul << srq->wqe_shift, db_p, wqe);
     }
 
-    if ((ahead->db == pos.consumed) || (index < ahead->first) ||
-        (index - ahead->first >= ahead->num)) {
-        /* whoever is killed meanwhile leaves none */
-        if (num > srq->num_wqes - index) {
-            num = srq->num_wqes - index;
-        }
-        ahead->num = 0;
-        atomic_thread_fence(memory_order_release);
-        if (mlx5sim_recv_wqe_read(proc, 0, srq->db, addr, num * stride, db_p,
-                                  ahead->wqes) != 0) {
-            return -1;
-        }
-        ahead->first = index;
-        ahead->db    = *db_p;
-        atomic_thread_fence(memory_order_release);
-        ahead->num   = num;
-    }
-
-    *db_p = ahead->db;
-    memcpy(wqe, ahead->wqes + ((index - ahead->first) << srq->wqe_shift),
-           stride);
-    return 0;
+    return mlx5sim_recv_wqe_next(proc, &srq->ahead, srq->db, srq->buf,
+                                 srq->num_wqes, srq->wqe_shift, index, consumed,
+                                 db_p, wqe);
 }
 
 static int mlx5sim_srq_pop(mlx5sim_srq_t *srq, mlx5sim_qp_obj_t *qp,

@@ -453,6 +453,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     mlx5sim_unlock(&qp->rung_lock);
     qp->sq_head        = 0;
     qp->rq_head        = 0;
+    qp->ahead.num      = 0;
     qp->retries        = 0;
     qp->retry_at       = 0;
     qp->retry_since    = 0;

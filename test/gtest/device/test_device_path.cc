@@ -672,6 +672,55 @@ TEST_F(test_device_path, shared_receive_queue_serves_many_connections)
     });
 }
 
+/* The sender may have read what is posted ahead: a few, many, and what another
+ * life of the queue pair had */
+TEST_F(test_device_path, receives_are_those_of_today)
+{
+    run(2, [](rank &r) {
+        side s(r, {.recv_wr = 16}, 1 << 16);
+        pattern random(7);
+        uint64_t sent = 0, posted = 0;
+
+        for (int life = 0; life < 4; ++life) {
+            for (int round = 0; round < 50; ++round) {
+                unsigned more = 1 + random.below(8);
+                unsigned used = 1 + random.below(more);
+
+                if (r.index == 1) {
+                    for (unsigned i = 0; i < more; ++i, ++posted) {
+                        s.q.recv(posted,
+                                 s.mem.sge((posted % 64) * 1024, 1024));
+                    }
+                }
+                r.barrier();
+                /* all of them, but for some at the end of a life */
+                used = (round < 49) ? more : used;
+                for (unsigned i = 0; i < used; ++i, ++sent) {
+                    if (r.index == 0) {
+                        send_wr wr(IBV_WR_SEND, sent, {s.mem.sge(0, 500)});
+
+                        pattern::fill(s.mem.data, 500, sent);
+                        s.q.send(wr);
+                        s.scq.good();
+                    } else {
+                        REQUIRE_EQ(sent, s.rcq.good().wr_id);
+                        REQUIRE_EQ(500,
+                                   pattern::check(s.mem.data +
+                                                  (sent % 64) * 1024, 500,
+                                                  sent));
+                    }
+                }
+                r.barrier();
+            }
+            sent = posted = (life + 1) * 100000;
+            s.q.to_state(IBV_QPS_RESET);
+            r.barrier();
+            s.q.connect(s.peer);
+            r.barrier();
+        }
+    });
+}
+
 TEST_F(test_device_path, receive_queue_memory_belongs_to_the_srq_domain)
 {
     /* the SRQ checks keys against its own protection domain, not the QP's */
