@@ -26,8 +26,9 @@ have_ucx()
 }
 
 # Transports that clients of UCX are run on: the one of UCX, and ours if the build has
-# it for that UCX. What needs a listener is not run on ours: UCX's connection manager
-# hands over addresses of UCX's own transports for InfiniBand.
+# it for that UCX. Tests of a listener are not run on ours: with the client's number,
+# which they send, the address takes 58 bytes, and rdma_cm has room for 54. What UCX
+# tries next, TCP, ends with "Destination is unreachable".
 client_transports()
 {
     echo rc_x
@@ -117,7 +118,7 @@ java_tests()
 
 run_java()
 {
-    local launch jdk java_classes from
+    local launch jdk java_classes from files
     have_ucx
     begin_suite java
     from=$ucx_tree/bindings/java/src
@@ -126,9 +127,9 @@ run_java()
     java_classes=$work/java/classes:/usr/share/java/junit4.jar:/usr/share/java/hamcrest.jar
     # UCX knows its library by the second name, before 1.16 or so by the first
     {
-        mapfile -t sources < <(find "$from/main/java" "$from/test/java" -name '*.java')
+        mapfile -t files < <(find "$from/main/java" "$from/test/java" -name '*.java')
         javac -nowarn -d "$work/java/classes" -h "$work/java/headers" \
-            -cp "$java_classes" "$here/EachTest.java" "${sources[@]}" \
+            -cp "$java_classes" "$here/EachTest.java" "${files[@]}" \
             $(grep -rqs ai.rapids "$from/test" && echo "$here/Cuda.java")
         g++ -shared -fPIC -I"$jdk/include" -I"$jdk/include/linux" \
             -I"$work/java/headers" "${ucx_flags[@]}" -I"$ucx_tree/src" \
