@@ -65,12 +65,31 @@ typedef struct {
 } mlx5sim_shared_place_t;
 
 static pthread_mutex_t mlx5sim_shared_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int mlx5sim_shared_cancel; /* state of the thread that has it */
 static int mlx5sim_shared_is_enabled;
 static int mlx5sim_shared_has_memory;
 static mlx5sim_shared_own_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
 static int mlx5sim_shared_fd = -1;
 static mlx5sim_shared_place_t mlx5sim_shared_places[MLX5SIM_SHARED_MAPPED];
 
+
+/* A thread that is cancelled must not keep the mutex */
+static void mlx5sim_shared_lock(void)
+{
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(&mlx5sim_shared_mutex);
+    mlx5sim_shared_cancel = state;
+}
+
+static void mlx5sim_shared_unlock(void)
+{
+    int state = mlx5sim_shared_cancel;
+
+    pthread_mutex_unlock(&mlx5sim_shared_mutex);
+    pthread_setcancelstate(state, NULL);
+}
 
 /* All calls here are the kernel's: programs hook mmap() and munmap(), and learn
  * from that what they themselves map */
@@ -270,6 +289,20 @@ mlx5sim_shared_find(uint64_t addr, uint64_t length)
     return NULL;
 }
 
+/* Forget ranges there that the program has unmapped since. @return what is
+ * left, or NULL */
+static mlx5sim_shared_own_t *
+mlx5sim_shared_renew(uint64_t addr, uint64_t length)
+{
+    mlx5sim_shared_own_t *own;
+
+    while (((own = mlx5sim_shared_find(addr, length)) != NULL) &&
+           !mlx5sim_shared_is_there(own)) {
+        mlx5sim_shared_forget(own);
+    }
+    return own;
+}
+
 /* Room for one more; under the mutex */
 static mlx5sim_shared_own_t *mlx5sim_shared_room(void)
 {
@@ -343,13 +376,8 @@ void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
     }
 
     length = end - first;
-    pthread_mutex_lock(&mlx5sim_shared_mutex);
-    own = mlx5sim_shared_find(first, length);
-    if ((own != NULL) && !mlx5sim_shared_is_there(own)) {
-        mlx5sim_shared_forget(own);
-        own = mlx5sim_shared_find(first, length);
-    }
-
+    mlx5sim_shared_lock();
+    own = mlx5sim_shared_renew(first, length);
     if (own != NULL) {
         if (mlx5sim_shared_has(&own->what, first, length)) {
             *shared_p = own->what;
@@ -365,7 +393,7 @@ void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
         own->is_queue = 0;
         *shared_p     = own->what;
     }
-    pthread_mutex_unlock(&mlx5sim_shared_mutex);
+    mlx5sim_shared_unlock();
 }
 
 void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
@@ -382,9 +410,10 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
         return;
     }
 
-    pthread_mutex_lock(&mlx5sim_shared_mutex);
-    own = mlx5sim_shared_room();
-    if ((own != NULL) && mlx5sim_shared_is_private(addr, length) &&
+    mlx5sim_shared_lock();
+    if ((mlx5sim_shared_renew(addr, length) == NULL) &&
+        ((own = mlx5sim_shared_room()) != NULL) &&
+        mlx5sim_shared_is_private(addr, length) &&
         (mlx5sim_shared_open() == 0) &&
         (mlx5sim_shared_replace(&what, mlx5sim_shared_copy_of(&what, 1)) ==
          0)) {
@@ -392,7 +421,7 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
         own->is_queue = 1;
         *shared_p     = what;
     }
-    pthread_mutex_unlock(&mlx5sim_shared_mutex);
+    mlx5sim_shared_unlock();
 }
 
 void mlx5sim_shared_end(mlx5sim_shared_t *shared)
@@ -403,17 +432,21 @@ void mlx5sim_shared_end(mlx5sim_shared_t *shared)
         return;
     }
 
-    pthread_mutex_lock(&mlx5sim_shared_mutex);
+    mlx5sim_shared_lock();
     own = mlx5sim_shared_find(shared->addr, shared->length);
     if ((own != NULL) && own->is_queue) {
-        if (mlx5sim_shared_is_there(own)) {
-            (void)mlx5sim_shared_replace(&own->what,
-                                         mlx5sim_shared_copy_of(&own->what, 0));
+        /* what can't be replaced stays, as memory does */
+        if (!mlx5sim_shared_is_there(own) ||
+            (mlx5sim_shared_replace(&own->what,
+                                    mlx5sim_shared_copy_of(&own->what, 0)) ==
+             0)) {
+            mlx5sim_shared_forget(own);
+        } else {
+            own->is_queue = 0;
         }
-        mlx5sim_shared_forget(own);
     }
     shared->length = 0;
-    pthread_mutex_unlock(&mlx5sim_shared_mutex);
+    mlx5sim_shared_unlock();
 }
 
 /* Map a range of another process. Its descriptor is reached as its memory is,
@@ -519,7 +552,7 @@ void mlx5sim_shared_fork_prepare(void)
     mlx5sim_shared_own_t *own;
     unsigned i;
 
-    pthread_mutex_lock(&mlx5sim_shared_mutex);
+    mlx5sim_shared_lock();
     for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
         own       = &mlx5sim_shared_own[i];
         own->copy = mlx5sim_shared_is_there(own) ?
@@ -538,7 +571,7 @@ void mlx5sim_shared_fork_parent(void)
             mlx5sim_shared_munmap(own->copy, own->what.length);
         }
     }
-    pthread_mutex_unlock(&mlx5sim_shared_mutex);
+    mlx5sim_shared_unlock();
 }
 
 void mlx5sim_shared_fork_child(void)
@@ -558,5 +591,5 @@ void mlx5sim_shared_fork_child(void)
     }
     mlx5sim_shared_fd = -1;
     memset((void*)mlx5sim_shared_places, 0, sizeof(mlx5sim_shared_places));
-    pthread_mutex_unlock(&mlx5sim_shared_mutex);
+    mlx5sim_shared_unlock();
 }

@@ -150,6 +150,17 @@ struct region {
     ibv_mr  *mr;
 };
 
+uint8_t *place;
+
+void *give_place(ibv_pd*, void*, size_t, size_t, uint64_t type)
+{
+    return (type == MLX5DV_RES_TYPE_CQ) ? place : IBV_ALLOCATOR_USE_DEFAULT;
+}
+
+void take_place(ibv_pd*, void*, void*, uint64_t)
+{
+}
+
 /* A write of what fits into a work request, and of what does not */
 void write_to(side &s, const address &to, size_t offset, unsigned length,
               uint64_t seed)
@@ -543,6 +554,44 @@ TEST_F(test_device_shared_memory, the_program_has_mapped_something_else_there)
             REQUIRE_EQ(8, pattern::check(data, 8, 2));
         }
         r.barrier();
+    });
+}
+
+/* A queue comes to where a region was */
+TEST_F(test_device_shared_memory, a_queue_takes_the_place_of_a_region)
+{
+    run(1, [](rank&) {
+        const size_t length = 64 * 4096;
+        context c;
+        uint8_t *data = (uint8_t*)mmap(nullptr, length, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ibv_mr *mr    = ibv_reg_mr(c.pd, data, length, all_access);
+
+        REQUIRE(mapping_at(data).is_shared());
+        REQUIRE_EQ(0, ibv_dereg_mr(mr));
+        /* private memory at the same address, of which a queue is made */
+        REQUIRE(mmap(data, length, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == data);
+        place                              = data;
+        ibv_parent_domain_init_attr domain = {};
+        domain.pd                          = c.pd;
+        domain.comp_mask                   =
+                IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+        domain.alloc                       = give_place;
+        domain.free                        = take_place;
+        ibv_pd *pd                         = ibv_alloc_parent_domain(c.ctx,
+                                                                     &domain);
+        ibv_cq_init_attr_ex attr           = {};
+        attr.cqe                           = num_cqes - 1;
+        attr.comp_mask                     = IBV_CQ_INIT_ATTR_MASK_PD;
+        attr.parent_domain                 = pd;
+        ibv_cq_ex *queue                   = ibv_create_cq_ex(c.ctx, &attr);
+
+        REQUIRE(queue != nullptr);
+        REQUIRE(mapping_at(data).is_shared());
+        REQUIRE_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(queue)));
+        REQUIRE(!mapping_at(data).is_shared());
+        REQUIRE_EQ(0, ibv_dealloc_pd(pd));
     });
 }
 
