@@ -17,8 +17,7 @@
 
 typedef void (*mlx5sim_defer_info_t)(int, siginfo_t*, void*);
 
-__thread mlx5sim_defer_thread_t mlx5sim_defer_thread
-        __attribute__((tls_model("initial-exec"), visibility("hidden")));
+__thread mlx5sim_defer_thread_t mlx5sim_defer_thread;
 
 /* The program's handlers, with the bits above; 0: none yet */
 static _Atomic uint64_t mlx5sim_defer_handlers[_NSIG];

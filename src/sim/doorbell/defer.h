@@ -10,11 +10,11 @@
 
 /*
  * Handlers of the program that may ring must not interrupt the device: they
- * would wait for locks that their own thread holds. A handler of the kernel's
- * can block them for as long as it runs. What is called in place of a store
- * would need two system calls for that, so another function is the kernel's
- * handler of such signals. If the thread is in the device, it keeps the first
- * one, and blocks the others, until the thread leaves.
+ * would wait for locks that their own thread holds. While the device handles a
+ * signal, the kernel blocks them. Where it is called in place of a store, that
+ * would take two system calls. So the kernel is given another handler for such
+ * signals. If the thread is in the device, this one keeps the first signal and
+ * blocks the others, until the thread leaves.
  */
 
 /** What the calling thread does. For the functions below. */
@@ -25,8 +25,7 @@ typedef struct mlx5sim_defer_thread {
     uint64_t              mask; /* signals that were blocked when it came */
 } mlx5sim_defer_thread_t;
 
-extern __thread mlx5sim_defer_thread_t mlx5sim_defer_thread
-        __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread mlx5sim_defer_thread_t mlx5sim_defer_thread;
 
 /** Signals that may interrupt a thread anywhere: all but those of its own
  *  faults. */
