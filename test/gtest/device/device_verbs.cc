@@ -181,6 +181,17 @@ void cq::empty()
     }
 }
 
+mlx5dv_cq cq::direct() const
+{
+    mlx5dv_cq dv   = {};
+    mlx5dv_obj obj = {};
+
+    obj.cq.in  = v;
+    obj.cq.out = &dv;
+    REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+    return dv;
+}
+
 
 qp::qp(context &c, cq &send_cq, cq &recv_cq, const qp_options &options) :
     c(c), options(options)

@@ -100,6 +100,9 @@ public:
     /** There must be no completion. */
     void empty();
 
+    /** Its ring, as mlx5dv tells. */
+    mlx5dv_cq direct() const;
+
     ibv_cq *v;
 };
 

@@ -72,11 +72,7 @@ class reader {
 public:
     explicit reader(cq &q) : m_cq(q)
     {
-        mlx5dv_obj obj = {};
-
-        obj.cq.in  = q.v;
-        obj.cq.out = &m_dv;
-        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
+        m_dv = q.direct();
     }
 
     /** The next completion, if there is one. */
@@ -723,12 +719,8 @@ TEST_F(test_device_compression, requester_does_not_know_at_any_instruction)
         cq other(c, 64), rcq(c, 255, compressed());
         qp q(c, other, rcq);
         reader received(rcq);
-        mlx5dv_cq dv   = {};
-        mlx5dv_obj obj = {};
+        mlx5dv_cq dv = other.direct();
 
-        obj.cq.in  = other.v;
-        obj.cq.out = &dv;
-        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
         r.publish(q.addr());
         q.connect(r.lookup<address>(1 - r.index));
         for (unsigned i = 0; i < num; ++i) {

@@ -755,13 +755,8 @@ TEST_F(test_device_path, completions_of_128_bytes)
         memory mem(c, 65536);
         cq scq(c, 8, 128u), rcq(c, 8, 64u);
         qp q(c, scq, rcq);
-        mlx5dv_cq dv;
-        mlx5dv_obj obj = {};
 
-        obj.cq.in  = scq.v;
-        obj.cq.out = &dv;
-        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
-        REQUIRE_EQ(128, dv.cqe_size);
+        REQUIRE_EQ(128, scq.direct().cqe_size);
 
         r.publish(q.addr(&mem));
         address peer = r.lookup<address>(1 - r.index);

@@ -53,13 +53,9 @@ public:
      * deferred execution that is later. The ring has gone round nowhere. */
     void wait_all() const
     {
-        mlx5dv_cq dv   = {};
-        mlx5dv_obj obj = {};
+        mlx5dv_cq dv = l.scq.direct();
         mlx5_cqe64 *last;
 
-        obj.cq.in  = l.scq.v;
-        obj.cq.out = &dv;
-        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
         REQUIRE(m_posted <= dv.cqe_cnt);
         last = (mlx5_cqe64*)((char*)dv.buf + m_posted * dv.cqe_size) - 1;
         REQUIRE(patience::until([&]() {

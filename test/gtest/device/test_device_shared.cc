@@ -80,17 +80,6 @@ unsigned count_shared()
     return count;
 }
 
-mlx5dv_cq ring_of(const cq &queue)
-{
-    mlx5dv_cq dv   = {};
-    mlx5dv_obj obj = {};
-
-    obj.cq.in  = queue.v;
-    obj.cq.out = &dv;
-    REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
-    return dv;
-}
-
 /* Descriptor of the file in which the queues of this process are */
 int shared_fd()
 {
@@ -217,7 +206,7 @@ TEST_F(test_device_shared, a_ring_goes_round_that_a_peer_has_mapped)
 {
     run(2, [](rank &r) {
         side s(r, qp_options(), 1 << 16, num_cqes - 1);
-        mapping mine = mapping_at(ring_of(s.rcq).buf);
+        mapping mine = mapping_at(s.rcq.direct().buf);
 
         REQUIRE(mine.is_shared());
         REQUIRE(mine.perms == "rw-s");
@@ -243,7 +232,7 @@ TEST_F(test_device_shared, the_memory_is_private_again_behind_it)
     run(1, [](rank&) {
         context c;
         auto queue = std::make_unique<cq>(c, num_cqes - 1);
-        void *buf  = ring_of(*queue).buf;
+        void *buf  = queue->direct().buf;
 
         REQUIRE(mapping_at(buf).is_shared());
         queue.reset();
@@ -287,7 +276,7 @@ TEST_F(test_device_shared, a_child_has_a_copy)
 
         recv_some(s, 0, 2);
         r.barrier();
-        bytes = (uint8_t*)ring_of(s.rcq).buf;
+        bytes = (uint8_t*)s.rcq.direct().buf;
         memcpy(before, (void*)bytes, sizeof(before));
         pid_t pid = fork();
         if (pid == 0) {
@@ -350,7 +339,7 @@ TEST_F(test_device_shared, the_descriptor_is_of_another_file)
             {
                 /* nor is it used for what comes later */
                 cq late(s.c, num_cqes - 1);
-                REQUIRE(!mapping_at(ring_of(late).buf).is_shared());
+                REQUIRE(!mapping_at(late.direct().buf).is_shared());
             }
             REQUIRE_EQ(0, fstat(fd, &st));
             REQUIRE_EQ(0, st.st_size);
@@ -366,7 +355,7 @@ TEST_F(test_device_shared, parts_of_a_page_are_not)
         context c;
         cq queue(c, num_cqes / 2 - 1);
 
-        REQUIRE(!mapping_at(ring_of(queue).buf).is_shared());
+        REQUIRE(!mapping_at(queue.direct().buf).is_shared());
     });
 }
 
@@ -643,7 +632,7 @@ TEST_F(test_device_shared, none_is_unless_wanted)
     run(2, [](rank &r) {
         side s(r, qp_options(), 1 << 16, num_cqes - 1);
 
-        REQUIRE(!mapping_at(ring_of(s.rcq).buf).is_shared());
+        REQUIRE(!mapping_at(s.rcq.direct().buf).is_shared());
         if (r.index == 0) {
             send_some(s, 0, 4);
         } else {

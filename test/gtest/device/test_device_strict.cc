@@ -412,12 +412,8 @@ TEST_F(test_device_strict, cq_ci)
         memory mem(c, 4096);
         cq small(c, 3), q(c, 64);
         qp a(c, small, q), b(c, q, q);
-        mlx5dv_cq dv = {};
-        mlx5dv_obj obj = {};
+        mlx5dv_cq dv = small.direct();
 
-        obj.cq.in  = small.v;
-        obj.cq.out = &dv;
-        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
         a.connect(b.addr());
         b.connect(a.addr());
         for (int i = 0; i < 5; ++i) {

@@ -293,13 +293,7 @@ ibv_wc step_until(cq &queue)
 
 uint32_t cq_number(const cq &queue)
 {
-    mlx5dv_cq dv   = {};
-    mlx5dv_obj obj = {};
-
-    obj.cq.in  = queue.v;
-    obj.cq.out = &dv;
-    REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ));
-    return dv.cqn;
+    return queue.direct().cqn;
 }
 
 } // namespace
