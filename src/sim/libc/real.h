@@ -29,7 +29,7 @@
     _macro(getxattr) _macro(lgetxattr) _macro(listxattr) _macro(llistxattr) \
     /* descriptors */ \
     _macro(socket) _macro(inotify_add_watch) _macro(ioctl) _macro(close) \
-    _macro(mmap) _macro(write) \
+    _macro(mmap) _macro(write) _macro(madvise) _macro(mremap) \
     /* signals */ \
     _macro(sigaction) _macro(signal) _macro(sigprocmask) \
     _macro(pthread_sigmask) _macro(pthread_attr_setsigmask_np) \

@@ -2,6 +2,8 @@
 
 #include <sim/objs/mem.h>
 #include <sim/objs/proc.h>
+#include <sim/objs/shared.h>
+#include <sim/objs/store.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +15,12 @@
 
 /* One side of a copy by way of /proc/PID/mem */
 typedef struct {
-    pid_t              pid;
-    uint64_t           start_time; /* 0: it is this process */
-    const struct iovec *iov;
-    size_t             offset;  /* in the first piece */
-    int                fd;
+    const mlx5sim_proc_t *proc;
+    pid_t                pid;
+    uint64_t             start_time; /* 0: it is this process */
+    const struct iovec   *iov;
+    size_t               offset;  /* in the first piece */
+    int                  fd;
 } mlx5sim_mem_side_t;
 
 
@@ -61,12 +64,14 @@ static void mlx5sim_mem_explain(const mlx5sim_mem_side_t *side)
 static mlx5sim_mem_side_t
 mlx5sim_mem_side(const mlx5sim_proc_t *proc, const struct iovec *iov)
 {
-    return (mlx5sim_mem_side_t){proc->pid, proc->start_time, iov, 0, -1};
+    return (mlx5sim_mem_side_t){proc, proc->pid, proc->start_time, iov, 0,
+                                -1};
 }
 
 static mlx5sim_mem_side_t mlx5sim_mem_side_own(const struct iovec *iov)
 {
-    return (mlx5sim_mem_side_t){getpid(), 0, iov, 0, -1};
+    return (mlx5sim_mem_side_t){mlx5sim_proc_self(), getpid(), 0, iov, 0,
+                                -1};
 }
 
 static int mlx5sim_mem_side_open(mlx5sim_mem_side_t *side, int flags)
@@ -129,12 +134,14 @@ static int mlx5sim_mem_force(mlx5sim_mem_side_t *src, mlx5sim_mem_side_t *dst,
         part = (room < part) ? room : part;
         to   = mlx5sim_mem_side_addr(dst, &room);
         part = (room < part) ? room : part;
-        if (pread(src->fd, bounce, part, from) != (ssize_t)part) {
+        if ((pread(src->fd, bounce, part, from) != (ssize_t)part) &&
+            !mlx5sim_shared_force(src->proc, from, bounce, part, 0)) {
             mlx5sim_mem_explain(src);
             goto out_dst;
         }
 
-        if (pwrite(dst->fd, bounce, part, to) != (ssize_t)part) {
+        if ((pwrite(dst->fd, bounce, part, to) != (ssize_t)part) &&
+            !mlx5sim_shared_force(dst->proc, to, bounce, part, 1)) {
             mlx5sim_mem_explain(dst);
             goto out_dst;
         }

@@ -3,13 +3,48 @@
 #include <sim/objs/procmaps.h>
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 
-void mlx5sim_procmaps_read(int (*line_cb)(void *arg, const char *line),
+/* @return what the callback does */
+static int
+mlx5sim_procmaps_call(const char *text,
+                      int (*line_cb)(void *arg,
+                                     const mlx5sim_procmaps_line_t *line),
+                      void *arg)
+{
+    mlx5sim_procmaps_line_t line = {.text = text};
+    unsigned long lo, hi, offset, inode;
+    unsigned dev_major, dev_minor;
+    char perms[5];
+
+    if (sscanf(text, "%lx-%lx %4s %lx %x:%x %lu", &lo, &hi, perms, &offset,
+               &dev_major, &dev_minor, &inode) != 7) {
+        return 1;
+    }
+
+    line.addr       = lo;
+    line.length     = hi - lo;
+    line.protection = ((perms[0] == 'r') ? PROT_READ : 0) |
+                      ((perms[1] == 'w') ? PROT_WRITE : 0) |
+                      ((perms[2] == 'x') ? PROT_EXEC : 0);
+    line.is_private = perms[3] == 'p';
+    line.offset     = offset;
+    line.dev        = makedev(dev_major, dev_minor);
+    line.inode      = inode;
+    return line_cb(arg, &line);
+}
+
+void mlx5sim_procmaps_read(pid_t pid,
+                           int (*line_cb)(void *arg,
+                                          const mlx5sim_procmaps_line_t *line),
                            void *arg)
 {
+    char path[32];
     size_t used = 0;
     int go_on   = 1;
     char buf[8192];
@@ -17,7 +52,8 @@ void mlx5sim_procmaps_read(int (*line_cb)(void *arg, const char *line),
     ssize_t n;
     int fd;
 
-    fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return;
     }
@@ -30,7 +66,7 @@ void mlx5sim_procmaps_read(int (*line_cb)(void *arg, const char *line),
         while (go_on &&
                ((end = memchr(line, '\n', buf + used - line)) != NULL)) {
             *end  = '\0';
-            go_on = line_cb(arg, line);
+            go_on = mlx5sim_procmaps_call(line, line_cb, arg);
             line  = end + 1;
         }
 

@@ -1,40 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sim/objs/shared.h>
-#include <sim/objs/proc.h>
+#include <sim/objs/shared_int.h>
+#include <sim/objs/guard.h>
 #include <sim/objs/procmaps.h>
 #include <sim/objs/store.h>
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/uio.h>
 
 #define MLX5SIM_SHARED_FILE     "mlx5sim-shared"
-#define MLX5SIM_SHARED_PAGE     4096ul
 
 /* Ranges of a process. Each is a mapping, of which Linux grants 65530. */
 #define MLX5SIM_SHARED_MAX      256
 #define MLX5SIM_SHARED_MAX_SIZE (16ul << 20)
 
-/* Mappings of peers' ranges, 2^n. Those of processes that are gone stay until
- * another one needs the place, so this is also how many may stay. */
-#define MLX5SIM_SHARED_MAPPED   1024
+/* Memory regions leave some of them to queues */
+#define MLX5SIM_SHARED_MEMORIES 192
 
-/* How often a range of a process that lives is wanted where another one is,
- * which was not wanted meanwhile, until it has the place: to map it takes
- * longer than to write without it */
-#define MLX5SIM_SHARED_MISSES   64
+/* All memory regions together. What the program has unmapped keeps its pages
+ * until the next one is to be shared. */
+#define MLX5SIM_SHARED_MAX_SUM  (128ul << 20)
 
-/* User space ends there (Documentation/arch/x86/x86_64/mm.rst; with five levels
- * of page tables, who wants more has to ask mmap() for it) */
-#define MLX5SIM_SHARED_SPACE    (1ul << 47)
+/* Mappings that a child gets a copy of: there are more than ranges if the
+ * program has protected parts */
+#define MLX5SIM_SHARED_COPIES   1024
 
 /* The program's own descriptors are to have the numbers that they have without
  * us */
@@ -51,26 +45,29 @@
 /* A range of this process */
 typedef struct {
     mlx5sim_shared_t what;
+    mlx5sim_shared_t left;  /* of it, when one looks */
     int              is_queue;
-    void             *copy;  /* for a child, NULL: none */
 } mlx5sim_shared_own_t;
 
-/* A range of another process in this one */
+/* A mapping, for a child */
 typedef struct {
-    atomic_flag      busy;
-    uint32_t         tag;   /* whose it is */
-    unsigned         misses; /* since it was last written to */
     mlx5sim_shared_t what;
-    char             *base; /* NULL: it can't be mapped */
-} mlx5sim_shared_place_t;
+    int              protection;
+    void             *pages;
+} mlx5sim_shared_copy_t;
 
 static pthread_mutex_t mlx5sim_shared_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_shared_cancel; /* state of the thread that has it */
 static int mlx5sim_shared_is_enabled;
 static int mlx5sim_shared_has_memory;
 static mlx5sim_shared_own_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
+static mlx5sim_shared_copy_t mlx5sim_shared_copies[MLX5SIM_SHARED_COPIES];
+static unsigned mlx5sim_shared_num_copies;
 static int mlx5sim_shared_fd = -1;
-static mlx5sim_shared_place_t mlx5sim_shared_places[MLX5SIM_SHARED_MAPPED];
+
+/* All that has ever been shared is between these */
+static _Atomic uint64_t mlx5sim_shared_low = UINT64_MAX;
+static _Atomic uint64_t mlx5sim_shared_high;
 
 
 /* A thread that is cancelled must not keep the mutex */
@@ -91,79 +88,31 @@ static void mlx5sim_shared_unlock(void)
     pthread_setcancelstate(state, NULL);
 }
 
-/* All calls here are the kernel's: programs hook mmap() and munmap(), and learn
- * from that what they themselves map */
-static void *mlx5sim_shared_mmap(size_t length, int flags, int fd, off_t offset)
-{
-    return (void*)syscall(SYS_mmap, NULL, length, PROT_READ | PROT_WRITE, flags,
-                          fd, offset);
-}
-
-static void mlx5sim_shared_munmap(void *base, size_t length)
-{
-    (void)syscall(SYS_munmap, base, length);
-}
-
-/* What is mapped at a range */
+/* How much of a range is private memory that can be written to, from its start
+ * on; no stack, the kernel lets it grow */
 typedef struct {
-    uint64_t         inode;  /* of what is looked for; 0: private memory */
-    uint64_t         end;
-    mlx5sim_shared_t part;   /* from where on; what was found without a gap */
+    mlx5sim_shared_t what;
+    mlx5sim_shared_t part;
 } mlx5sim_shared_look_t;
 
-static int mlx5sim_shared_look(void *arg, const char *line)
+static int mlx5sim_shared_look(void *arg, const mlx5sim_procmaps_line_t *line)
 {
     mlx5sim_shared_look_t *look = arg;
-    mlx5sim_shared_t *part      = &look->part;
-    unsigned long lo, hi, offset, inode;
-    char perms[5];
 
-    if ((sscanf(line, "%lx-%lx %4s %lx %*s %lu", &lo, &hi, perms, &offset,
-                &inode) != 5) || (hi <= part->addr)) {
-        return 1;
+    if (line->is_private && (line->inode == 0) &&
+        (line->protection == (PROT_READ | PROT_WRITE)) &&
+        (strstr(line->text, "[stack") == NULL)) {
+        mlx5sim_shared_add(&look->part, &look->what, line);
     }
-
-    /* no stack, the kernel lets it grow */
-    if ((lo >= look->end) ||
-        ((part->length > 0) && (lo > part->addr + part->length))) {
-        return 0;
-    } else if ((inode != look->inode) || (strstr(line, "[stack") != NULL) ||
-               strcmp(perms, (inode == 0) ? "rw-p" : "rw-s") ||
-               ((inode != 0) && (offset != lo))) {
-        return part->length == 0;
-    }
-
-    if (part->length == 0) {
-        part->addr = (lo > part->addr) ? lo : part->addr;
-    }
-    part->length = ((hi < look->end) ? hi : look->end) - part->addr;
-    return 1;
-}
-
-/* The first part of a range that is mapped so */
-static mlx5sim_shared_t
-mlx5sim_shared_part(uint64_t addr, uint64_t length, uint64_t inode)
-{
-    mlx5sim_shared_look_t look = {inode, addr + length, {addr, 0}};
-
-    mlx5sim_procmaps_read(mlx5sim_shared_look, &look);
-    return look.part;
+    return line->addr < look->what.addr + look->what.length;
 }
 
 static int mlx5sim_shared_is_private(uint64_t addr, uint64_t length)
 {
-    mlx5sim_shared_t part = mlx5sim_shared_part(addr, length, 0);
+    mlx5sim_shared_look_t look = {{addr, length}, {0, 0}};
 
-    return (part.addr == addr) && (part.length == length);
-}
-
-/* The program may have closed the descriptor, and have another file there */
-static int mlx5sim_shared_is_file(int fd, const mlx5sim_proc_t *proc)
-{
-    struct stat st;
-
-    return (fstat(fd, &st) == 0) && (st.st_dev == proc->shared.dev) &&
-           (st.st_ino == proc->shared.inode);
+    mlx5sim_procmaps_read(getpid(), mlx5sim_shared_look, &look);
+    return (look.part.addr == addr) && (look.part.length == length);
 }
 
 /* Under the mutex. @return 0, or -1: there is no file */
@@ -207,14 +156,11 @@ static int mlx5sim_shared_open(void)
     return 0;
 }
 
-/* Pages of the file, or private ones, with what a range contains */
-static void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what, int is_file)
+/* Pages of the file with what private memory contains */
+static void *mlx5sim_shared_file_of(const mlx5sim_shared_t *what)
 {
-    void *pages = is_file ?
-                  mlx5sim_shared_mmap(what->length, MAP_SHARED,
-                                      mlx5sim_shared_fd, what->addr) :
-                  mlx5sim_shared_mmap(what->length, MAP_PRIVATE | MAP_ANONYMOUS,
-                                      -1, 0);
+    void *pages = mlx5sim_shared_mmap(what->length, MAP_SHARED,
+                                      mlx5sim_shared_fd, what->addr);
 
     if (pages == MAP_FAILED) {
         return NULL;
@@ -222,6 +168,26 @@ static void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what, int is_file)
 
     memcpy(pages, (const void*)(uintptr_t)what->addr, what->length);
     return pages;
+}
+
+/* Private pages with what a range contains, if it can be read or not */
+static void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what)
+{
+    struct iovec from = {(void*)(uintptr_t)what->addr, what->length};
+    struct iovec to   = {NULL, what->length};
+
+    to.iov_base = mlx5sim_shared_mmap(what->length, MAP_PRIVATE | MAP_ANONYMOUS,
+                                      -1, 0);
+    if (to.iov_base == MAP_FAILED) {
+        return NULL;
+    }
+
+    if (!mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self()) ||
+        (pread(mlx5sim_shared_fd, to.iov_base, what->length, what->addr) !=
+         (ssize_t)what->length)) {
+        (void)process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    }
+    return to.iov_base;
 }
 
 /* Have these pages in place of a range, in one step */
@@ -240,86 +206,138 @@ static int mlx5sim_shared_replace(const mlx5sim_shared_t *what, void *pages)
     return -1;
 }
 
-/* The program may have unmapped it by now, or a part. @return whether some of
- * it is left */
-static int mlx5sim_shared_is_there(mlx5sim_shared_own_t *own)
+/* Give the pages of the file back */
+static void mlx5sim_shared_punch(const mlx5sim_shared_t *what)
 {
-    mlx5sim_shared_t part;
-
-    if (own->what.length == 0) {
-        return 0;
-    }
-
-    part = mlx5sim_shared_part(own->what.addr, own->what.length,
-                               mlx5sim_proc_self()->shared.inode);
-    if (part.length == 0) {
-        return 0;
-    }
-
-    own->what = part;
-    return 1;
+    (void)fallocate(mlx5sim_shared_fd,
+                    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, what->addr,
+                    what->length);
 }
 
 static void mlx5sim_shared_forget(mlx5sim_shared_own_t *own)
 {
     if (mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
-        (void)fallocate(mlx5sim_shared_fd,
-                        FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                        own->what.addr, own->what.length);
+        mlx5sim_shared_punch(&own->what);
     }
     memset(own, 0, sizeof(*own));
 }
 
-/* The first range that has a part of @a addr and what follows; with a length
- * of 0: one that is free */
+/* The first range that has a part of @a addr and what follows */
 static mlx5sim_shared_own_t *
 mlx5sim_shared_find(uint64_t addr, uint64_t length)
 {
-    mlx5sim_shared_t *what;
+    mlx5sim_shared_t what = {addr, length};
     unsigned i;
 
     for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        what = &mlx5sim_shared_own[i].what;
-        if ((length == 0) ? (what->length == 0) :
-            ((addr < what->addr + what->length) &&
-             (what->addr < addr + length))) {
+        if (mlx5sim_shared_common(&mlx5sim_shared_own[i].what,
+                                  &what).length > 0) {
             return &mlx5sim_shared_own[i];
         }
     }
     return NULL;
 }
 
-/* Forget ranges there that the program has unmapped since. @return what is
- * left, or NULL */
-static mlx5sim_shared_own_t *
-mlx5sim_shared_renew(uint64_t addr, uint64_t length)
+static int
+mlx5sim_shared_survey_line(void *arg, const mlx5sim_procmaps_line_t *line)
 {
     mlx5sim_shared_own_t *own;
+    unsigned i;
 
-    while (((own = mlx5sim_shared_find(addr, length)) != NULL) &&
-           !mlx5sim_shared_is_there(own)) {
-        mlx5sim_shared_forget(own);
+    if (mlx5sim_shared_is_of(line, mlx5sim_proc_self())) {
+        for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+            own = &mlx5sim_shared_own[i];
+            mlx5sim_shared_add(&own->left, &own->what, line);
+        }
     }
-    return own;
+    return 1;
 }
 
-/* Room for one more; under the mutex */
-static mlx5sim_shared_own_t *mlx5sim_shared_room(void)
+/* Forget what the program has unmapped since */
+static void mlx5sim_shared_survey(void)
 {
-    mlx5sim_shared_own_t *own = mlx5sim_shared_find(0, 0);
-    static unsigned asked;
+    mlx5sim_shared_own_t *own;
     unsigned i;
+
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        mlx5sim_shared_own[i].left.length = 0;
+    }
+
+    mlx5sim_procmaps_read(getpid(), mlx5sim_shared_survey_line, NULL);
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        own = &mlx5sim_shared_own[i];
+        if (own->left.length > 0) {
+            own->what = own->left;
+        } else if (own->what.length > 0) {
+            mlx5sim_shared_forget(own);
+        }
+    }
+}
+
+/* The same, of what is still there */
+static mlx5sim_shared_own_t *
+mlx5sim_shared_find_now(uint64_t addr, uint64_t length)
+{
+    if (mlx5sim_shared_find(addr, length) == NULL) {
+        return NULL;
+    }
+
+    mlx5sim_shared_survey();
+    return mlx5sim_shared_find(addr, length);
+}
+
+static mlx5sim_shared_own_t *mlx5sim_shared_free(unsigned max)
+{
+    unsigned i;
+
+    for (i = 0; i < max; ++i) {
+        if (mlx5sim_shared_own[i].what.length == 0) {
+            return &mlx5sim_shared_own[i];
+        }
+    }
+    return NULL;
+}
+
+/* Room for a memory region; under the mutex */
+static mlx5sim_shared_own_t *mlx5sim_shared_memory_room(uint64_t length)
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    mlx5sim_shared_survey();
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        sum += mlx5sim_shared_own[i].is_queue ?
+               0 : mlx5sim_shared_own[i].what.length;
+    }
+    return (sum + length <= MLX5SIM_SHARED_MAX_SUM) ?
+           mlx5sim_shared_free(MLX5SIM_SHARED_MEMORIES) : NULL;
+}
+
+/* Room for a queue; under the mutex */
+static mlx5sim_shared_own_t *mlx5sim_shared_queue_room(void)
+{
+    mlx5sim_shared_own_t *own = mlx5sim_shared_free(MLX5SIM_SHARED_MAX);
+    static unsigned asked;
 
     if ((own != NULL) || (asked++ % MLX5SIM_SHARED_PRUNE != 0)) {
         return own;
     }
 
-    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        if (!mlx5sim_shared_is_there(&mlx5sim_shared_own[i])) {
-            mlx5sim_shared_forget(&mlx5sim_shared_own[i]);
-        }
+    mlx5sim_shared_survey();
+    return mlx5sim_shared_free(MLX5SIM_SHARED_MAX);
+}
+
+static void mlx5sim_shared_record(mlx5sim_shared_own_t *own,
+                                  const mlx5sim_shared_t *what, int is_queue)
+{
+    own->what     = *what;
+    own->is_queue = is_queue;
+    if (what->addr < mlx5sim_shared_low) {
+        mlx5sim_shared_low = what->addr;
     }
-    return mlx5sim_shared_find(0, 0);
+    if (what->addr + what->length > mlx5sim_shared_high) {
+        mlx5sim_shared_high = what->addr + what->length;
+    }
 }
 
 /* Whether the program has never used the pages: there is nothing to copy, and
@@ -360,12 +378,40 @@ void mlx5sim_shared_enable(int has_memory)
     mlx5sim_shared_has_memory = has_memory;
 }
 
+/* Replace pages that nobody has touched by those of the file; under the mutex.
+ * @return whether that was done */
+static int mlx5sim_shared_take(const mlx5sim_shared_t *what)
+{
+    int is_done = 0;
+    int guard;
+
+    if (!mlx5sim_shared_is_private(what->addr, what->length) ||
+        (mlx5sim_shared_open() != 0)) {
+        return 0;
+    }
+
+    guard = mlx5sim_guard_begin(what->addr, what->length);
+    if (guard < 0) {
+        return 0;
+    }
+
+    /* from here on that is so for good */
+    if (mlx5sim_shared_is_untouched(what->addr, what->length)) {
+        is_done = syscall(SYS_mmap, what->addr, what->length,
+                          PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                          mlx5sim_shared_fd, what->addr) == (long)what->addr;
+    }
+    mlx5sim_guard_end(guard);
+    return is_done;
+}
+
 void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
                            mlx5sim_shared_t *shared_p)
 {
     uint64_t first = (addr + MLX5SIM_SHARED_PAGE - 1) &
                      ~(MLX5SIM_SHARED_PAGE - 1);
     uint64_t end   = (addr + length) & ~(MLX5SIM_SHARED_PAGE - 1);
+    mlx5sim_shared_t what = {first, end - first};
     mlx5sim_shared_own_t *own;
 
     memset(shared_p, 0, sizeof(*shared_p));
@@ -375,23 +421,18 @@ void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
         return;
     }
 
-    length = end - first;
     mlx5sim_shared_lock();
-    own = mlx5sim_shared_renew(first, length);
+    own = mlx5sim_shared_find_now(what.addr, what.length);
     if (own != NULL) {
-        if (mlx5sim_shared_has(&own->what, first, length)) {
+        if (mlx5sim_shared_has(&own->what, what.addr, what.length)) {
             *shared_p = own->what;
         }
-    } else if (mlx5sim_shared_is_untouched(first, length) &&
-               ((own = mlx5sim_shared_room()) != NULL) &&
-               mlx5sim_shared_is_private(first, length) &&
-               (mlx5sim_shared_open() == 0) &&
-               (syscall(SYS_mmap, first, length, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_FIXED, mlx5sim_shared_fd, first) ==
-                (long)first)) {
-        own->what     = (mlx5sim_shared_t){first, length};
-        own->is_queue = 0;
-        *shared_p     = own->what;
+    } else if (mlx5sim_shared_is_untouched(what.addr, what.length)) {
+        own = mlx5sim_shared_memory_room(what.length);
+        if ((own != NULL) && mlx5sim_shared_take(&what)) {
+            mlx5sim_shared_record(own, &what, 0);
+            *shared_p = what;
+        }
     }
     mlx5sim_shared_unlock();
 }
@@ -411,15 +452,14 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
     }
 
     mlx5sim_shared_lock();
-    if ((mlx5sim_shared_renew(addr, length) == NULL) &&
-        ((own = mlx5sim_shared_room()) != NULL) &&
+    if ((mlx5sim_shared_find_now(addr, length) == NULL) &&
+        ((own = mlx5sim_shared_queue_room()) != NULL) &&
         mlx5sim_shared_is_private(addr, length) &&
         (mlx5sim_shared_open() == 0) &&
-        (mlx5sim_shared_replace(&what, mlx5sim_shared_copy_of(&what, 1)) ==
+        (mlx5sim_shared_replace(&what, mlx5sim_shared_file_of(&what)) ==
          0)) {
-        own->what     = what;
-        own->is_queue = 1;
-        *shared_p     = what;
+        mlx5sim_shared_record(own, &what, 1);
+        *shared_p = what;
     }
     mlx5sim_shared_unlock();
 }
@@ -433,13 +473,12 @@ void mlx5sim_shared_end(mlx5sim_shared_t *shared)
     }
 
     mlx5sim_shared_lock();
-    own = mlx5sim_shared_find(shared->addr, shared->length);
+    own = mlx5sim_shared_find_now(shared->addr, shared->length);
     if ((own != NULL) && own->is_queue) {
         /* what can't be replaced stays, as memory does */
-        if (!mlx5sim_shared_is_there(own) ||
-            (mlx5sim_shared_replace(&own->what,
-                                    mlx5sim_shared_copy_of(&own->what, 0)) ==
-             0)) {
+        if (mlx5sim_shared_replace(&own->what,
+                                   mlx5sim_shared_copy_of(&own->what)) ==
+            0) {
             mlx5sim_shared_forget(own);
         } else {
             own->is_queue = 0;
@@ -449,139 +488,127 @@ void mlx5sim_shared_end(mlx5sim_shared_t *shared)
     mlx5sim_shared_unlock();
 }
 
-/* Map a range of another process. Its descriptor is reached as its memory is,
- * by who may trace it. */
-static void *mlx5sim_shared_map(const mlx5sim_proc_t *proc,
-                                const mlx5sim_shared_t *what)
+int mlx5sim_shared_is_in(uint64_t addr, uint64_t length)
 {
-    void *base = MAP_FAILED;
-    char path[48];
-    int fd;
+    int is_in;
 
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)proc->pid,
-             proc->shared.fd);
-    fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return NULL;
-    }
-
-    if (mlx5sim_shared_is_file(fd, proc)) {
-        base = mlx5sim_shared_mmap(what->length, MAP_SHARED, fd, what->addr);
-    }
-    syscall(SYS_close, fd);
-    if (base == MAP_FAILED) {
-        return NULL;
-    }
-
-    /* a child has peers of its own */
-    (void)syscall(SYS_madvise, base, what->length, MADV_DONTFORK);
-    return base;
-}
-
-static void
-mlx5sim_shared_copy(char *to, const char *from, size_t length)
-{
-    size_t tail = (length >= 8) && !((uintptr_t)(to + length) & 7) ? 8 :
-                  (length >= 4) && !((uintptr_t)(to + length) & 3) ? 4 : 1;
-    size_t head = length - tail;
-    uint64_t word8;
-    uint32_t word4;
-
-    memcpy(to, from, head);
-    switch (tail) {
-    case 8:
-        memcpy(&word8, from + head, tail);
-        __atomic_store_n((uint64_t*)(to + head), word8, __ATOMIC_RELEASE);
-        break;
-    case 4:
-        memcpy(&word4, from + head, tail);
-        __atomic_store_n((uint32_t*)(to + head), word4, __ATOMIC_RELEASE);
-        break;
-    default:
-        __atomic_store_n(to + head, from[head], __ATOMIC_RELEASE);
-        break;
-    }
-}
-
-int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
-                         uint64_t addr, const void *data, size_t length)
-{
-    uint32_t tag = atomic_load(&proc->tag);
-    mlx5sim_shared_place_t *place;
-    int is_done;
-
-    if ((shared->length == 0) || mlx5sim_proc_is_gone(proc)) {
+    /* without the mutex: its owner may be stopped, as by a collector of garbage
+     * that then gives back what it has found */
+    if ((addr >= mlx5sim_shared_high) ||
+        (addr + length <= mlx5sim_shared_low)) {
         return 0;
     }
 
-    place = &mlx5sim_shared_places[((shared->addr / MLX5SIM_SHARED_PAGE) ^
-                                    (tag * 31)) % MLX5SIM_SHARED_MAPPED];
-    while (atomic_flag_test_and_set_explicit(&place->busy,
-                                             memory_order_acquire)) {
-        sched_yield();
-    }
+    mlx5sim_shared_lock();
+    is_in = mlx5sim_shared_find_now(addr, length) != NULL;
+    mlx5sim_shared_unlock();
+    return is_in;
+}
 
-    if ((place->tag == tag) && (place->what.addr == shared->addr) &&
-        (place->what.length == shared->length)) {
-        place->misses = 0;
-    } else if ((place->base != NULL) &&
-               (mlx5sim_proc_by_tag(place->tag) != NULL) &&
-               (++place->misses < MLX5SIM_SHARED_MISSES)) {
-        atomic_flag_clear_explicit(&place->busy, memory_order_release);
-        return 0;
-    } else {
-        if (place->base != NULL) {
-            mlx5sim_shared_munmap(place->base, place->what.length);
+void mlx5sim_shared_discard(uint64_t addr, uint64_t length)
+{
+    mlx5sim_shared_t what = {addr, length};
+    mlx5sim_shared_t common;
+    unsigned i;
+
+    mlx5sim_shared_lock();
+    if ((mlx5sim_shared_find_now(addr, length) != NULL) &&
+        mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
+        for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+            common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, &what);
+            if (common.length > 0) {
+                mlx5sim_shared_punch(&common);
+            }
         }
-        place->tag    = tag;
-        place->what   = *shared;
-        place->base   = mlx5sim_shared_map(proc, shared);
-        place->misses = 0;
+    }
+    mlx5sim_shared_unlock();
+}
+
+/* At the same address, so that the kernel makes one mapping of it and of what
+ * is beside it. mremap() wants one. */
+static void mlx5sim_shared_make_private(mlx5sim_shared_own_t *own)
+{
+    void *pages = mlx5sim_shared_copy_of(&own->what);
+    void *addr  = (void*)(uintptr_t)own->what.addr;
+
+    if (pages == NULL) {
+        return;
     }
 
-    is_done = place->base != NULL;
-    if (is_done) {
-        mlx5sim_shared_copy(place->base + (addr - shared->addr), data, length);
+    if (syscall(SYS_mmap, addr, own->what.length, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+        (long)addr) {
+        memcpy(addr, pages, own->what.length);
+        mlx5sim_shared_munmap(pages, own->what.length);
+        mlx5sim_shared_forget(own);
+    } else {
+        mlx5sim_shared_munmap(pages, own->what.length);
     }
-    atomic_flag_clear_explicit(&place->busy, memory_order_release);
-    return is_done;
+}
+
+void mlx5sim_shared_withdraw(uint64_t addr, uint64_t length)
+{
+    mlx5sim_shared_t what = {addr, length};
+    unsigned i;
+
+    mlx5sim_shared_lock();
+    if (mlx5sim_shared_find_now(addr, length) != NULL) {
+        for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+            if (mlx5sim_shared_common(&mlx5sim_shared_own[i].what,
+                                      &what).length > 0) {
+                mlx5sim_shared_make_private(&mlx5sim_shared_own[i]);
+            }
+        }
+    }
+    mlx5sim_shared_unlock();
+}
+
+static int
+mlx5sim_shared_copy_line(void *arg, const mlx5sim_procmaps_line_t *line)
+{
+    mlx5sim_shared_copy_t *copy =
+            &mlx5sim_shared_copies[mlx5sim_shared_num_copies];
+
+    if (mlx5sim_shared_is_of(line, mlx5sim_proc_self())) {
+        copy->what       = (mlx5sim_shared_t){line->addr, line->length};
+        copy->protection = line->protection;
+        copy->pages      = mlx5sim_shared_copy_of(&copy->what);
+        mlx5sim_shared_num_copies += copy->pages != NULL;
+    }
+    return mlx5sim_shared_num_copies < MLX5SIM_SHARED_COPIES;
 }
 
 void mlx5sim_shared_fork_prepare(void)
 {
-    mlx5sim_shared_own_t *own;
-    unsigned i;
-
     mlx5sim_shared_lock();
-    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        own       = &mlx5sim_shared_own[i];
-        own->copy = mlx5sim_shared_is_there(own) ?
-                    mlx5sim_shared_copy_of(&own->what, 0) : NULL;
+    mlx5sim_shared_num_copies = 0;
+    if (mlx5sim_shared_fd >= 0) {
+        mlx5sim_procmaps_read(getpid(), mlx5sim_shared_copy_line, NULL);
     }
 }
 
 void mlx5sim_shared_fork_parent(void)
 {
-    mlx5sim_shared_own_t *own;
     unsigned i;
 
-    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        own = &mlx5sim_shared_own[i];
-        if (own->copy != NULL) {
-            mlx5sim_shared_munmap(own->copy, own->what.length);
-        }
+    for (i = 0; i < mlx5sim_shared_num_copies; ++i) {
+        mlx5sim_shared_munmap(mlx5sim_shared_copies[i].pages,
+                              mlx5sim_shared_copies[i].what.length);
     }
     mlx5sim_shared_unlock();
 }
 
 void mlx5sim_shared_fork_child(void)
 {
+    const mlx5sim_shared_copy_t *copy;
     unsigned i;
 
-    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        if (mlx5sim_shared_own[i].copy != NULL) {
-            (void)mlx5sim_shared_replace(&mlx5sim_shared_own[i].what,
-                                         mlx5sim_shared_own[i].copy);
+    for (i = 0; i < mlx5sim_shared_num_copies; ++i) {
+        copy = &mlx5sim_shared_copies[i];
+        if ((mlx5sim_shared_replace(&copy->what, copy->pages) == 0) &&
+            (copy->protection != (PROT_READ | PROT_WRITE))) {
+            (void)syscall(SYS_mprotect, copy->what.addr, copy->what.length,
+                          copy->protection);
         }
     }
     memset(mlx5sim_shared_own, 0, sizeof(mlx5sim_shared_own));
@@ -590,6 +617,6 @@ void mlx5sim_shared_fork_child(void)
         syscall(SYS_close, mlx5sim_shared_fd);
     }
     mlx5sim_shared_fd = -1;
-    memset((void*)mlx5sim_shared_places, 0, sizeof(mlx5sim_shared_places));
+    mlx5sim_shared_forget_peers();
     mlx5sim_shared_unlock();
 }

@@ -13,7 +13,7 @@
  *
  * Nobody else may write to the pages while they are replaced, and so only two
  * kinds are: whole pages of a queue that is being made or destroyed, and pages
- * that nobody has touched yet.
+ * that nobody has touched yet, while nobody can (objs/guard.h).
  */
 
 /** Have this process share what is asked for, as long as it lives.
@@ -43,6 +43,17 @@ void mlx5sim_shared_end(mlx5sim_shared_t *shared);
 void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
                            mlx5sim_shared_t *shared_p);
 
+/** The program wants zeros in its memory, as of madvise(MADV_DONTNEED): have
+ *  them in what is shared there. */
+void mlx5sim_shared_discard(uint64_t addr, uint64_t length);
+
+/** The program moves memory, and what is shared there can't be: have private
+ *  pages in its place. Nobody may write to them at the same time. */
+void mlx5sim_shared_withdraw(uint64_t addr, uint64_t length);
+
+/** Whether a part of that is shared. */
+int mlx5sim_shared_is_in(uint64_t addr, uint64_t length);
+
 /** Whether a range is a part of what is shared. */
 static inline int mlx5sim_shared_has(const mlx5sim_shared_t *shared,
                                      uint64_t addr, uint64_t length)
@@ -63,6 +74,15 @@ static inline int mlx5sim_shared_has(const mlx5sim_shared_t *shared,
  */
 int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
                          uint64_t addr, const void *data, size_t length);
+
+/**
+ * Read or write memory that a process shares and has protected since: adapters
+ * do not see mprotect(). Slow.
+ *
+ * @return whether that was done.
+ */
+int mlx5sim_shared_force(const mlx5sim_proc_t *proc, uint64_t addr, void *data,
+                         size_t length, int is_write);
 
 /** Around fork(): a child has a copy of what its parent shares, as of other
  *  memory. */

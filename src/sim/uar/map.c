@@ -7,10 +7,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define MLX5SIM_MAX_MAPS 32768
 
@@ -24,23 +24,19 @@ static pthread_mutex_t mlx5sim_maps_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 
 MLX5SIM_MAP_SEQ static int
-mlx5sim_map_parse(const char *line, mlx5sim_map_t *map_p)
+mlx5sim_map_parse(const mlx5sim_procmaps_line_t *line, mlx5sim_map_t *map_p)
 {
     static const char name[] = "/memfd:" MLX5SIM_UAR_FILE;
-    unsigned long lo, hi, offset, inode;
-    const char *file;
+    const char *file         = strstr(line->text, name);
 
-    file = strstr(line, name);
-    if ((file == NULL) ||
-        (sscanf(line, "%lx-%lx %*s %lx %*s %lu", &lo, &hi, &offset, &inode) !=
-         4)) {
+    if (file == NULL) {
         return 0;
     }
 
-    map_p->range.lo = lo;
-    map_p->range.hi = hi;
-    map_p->offset   = offset;
-    map_p->inode    = inode;
+    map_p->range.lo = line->addr;
+    map_p->range.hi = line->addr + line->length;
+    map_p->offset   = line->offset;
+    map_p->inode    = line->inode;
     map_p->ctx      = strtoul(file + strlen(name), NULL, 10);
     return 1;
 }
@@ -51,7 +47,7 @@ typedef struct {
     unsigned      num, max;
 } mlx5sim_map_found_t;
 
-static int mlx5sim_map_add(void *arg, const char *line)
+static int mlx5sim_map_add(void *arg, const mlx5sim_procmaps_line_t *line)
 {
     mlx5sim_map_found_t *found = arg;
 
@@ -66,7 +62,7 @@ static unsigned mlx5sim_map_scan(mlx5sim_map_t *maps, unsigned max)
 {
     mlx5sim_map_found_t found = {maps, 0, max};
 
-    mlx5sim_procmaps_read(mlx5sim_map_add, &found);
+    mlx5sim_procmaps_read(getpid(), mlx5sim_map_add, &found);
     return found.num;
 }
 

@@ -14,8 +14,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,14 +166,45 @@ void write_to(side &s, const address &to, size_t offset, unsigned length,
     REQUIRE_EQ(seed, s.scq.good().wr_id);
 }
 
+/* Whether pages that nobody has touched can be kept so for a moment */
+bool can_guard()
+{
+    for (int flags : {0, 1 /* UFFD_USER_MODE_ONLY */}) {
+        int fd = syscall(SYS_userfaultfd, O_CLOEXEC | flags);
+
+        if (fd >= 0) {
+            close(fd);
+            return true;
+        }
+    }
+    return false;
+}
+
 class test_device_shared_memory : public test_device_shared {
 protected:
     void SetUp() override
     {
         test_device_shared::SetUp();
-        set_env("MLX5SIM_SHARE", "memory");
+        if (!can_guard()) {
+            GTEST_SKIP() << "userfaultfd() is not allowed here";
+        }
     }
 };
+
+/* No call of that number from now on, as a container may have it */
+void refuse(int call)
+{
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+    };
+    sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+    REQUIRE_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    REQUIRE_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+}
 
 /* Messages of 8 bytes, which go into completions, and of 200, which do not */
 void send_some(side &s, unsigned first, unsigned count)
@@ -612,6 +647,132 @@ TEST_F(test_device_shared_memory, a_child_has_what_is_left_of_it)
         REQUIRE(mapping_at(mine.data).is_shared());
         REQUIRE_EQ(0xa5, mine.data[0]);
         REQUIRE_EQ(0x5a, mine.data[3 * 4096 - 1]);
+    });
+}
+
+/* As of private memory: zeros, and then what is written there */
+TEST_F(test_device_shared_memory, the_program_discards_it)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        region mine(s.c, 8);
+
+        REQUIRE(mapping_at(mine.data).is_shared());
+        r.publish(mine.addr());
+        r.barrier();
+        for (int advice : {MADV_DONTNEED, MADV_FREE}) {
+            if (r.index == 0) {
+                write_to(s, r.lookup<address>(1), 3 * 4096, 8, 1);
+                r.barrier();
+                r.barrier();
+                write_to(s, r.lookup<address>(1), 3 * 4096, 8, 2);
+            } else {
+                memset(mine.data + 6 * 4096, 0x5a, 4096);
+                r.barrier();
+                REQUIRE_EQ(8, pattern::check(mine.data + 3 * 4096, 8, 1));
+                REQUIRE_EQ(0, madvise(mine.data + 2 * 4096, 4 * 4096, advice));
+                REQUIRE_EQ(0, *(uint64_t*)(mine.data + 3 * 4096));
+                REQUIRE_EQ(0x5a, mine.data[6 * 4096]);
+                r.barrier();
+            }
+            r.barrier();
+            if (r.index == 1) {
+                REQUIRE_EQ(8, pattern::check(mine.data + 3 * 4096, 8, 2));
+            }
+            r.barrier();
+        }
+    });
+}
+
+TEST_F(test_device_shared_memory, the_program_moves_it)
+{
+    run(1, [](rank&) {
+        context c;
+        region one(c, 8), other(c, 8);
+        void *data;
+
+        memset(one.data, 0x5a, one.size);
+        memset(other.data, 0xa5, other.size);
+        REQUIRE_EQ(0, ibv_dereg_mr(one.mr));
+        data = mremap(one.data, one.size, 2 * one.size, MREMAP_MAYMOVE);
+        REQUIRE(data != MAP_FAILED);
+        one.data  = (uint8_t*)data;
+        one.size *= 2;
+        for (size_t i = 0; i < one.size; ++i) {
+            REQUIRE_EQ((i < one.size / 2) ? 0x5a : 0, one.data[i]);
+        }
+        REQUIRE(!mapping_at(one.data).is_shared());
+        REQUIRE_EQ(0xa5, other.data[0]);
+        memset(one.data, 0, one.size);
+        REQUIRE_EQ(0xa5, other.data[other.size - 1]);
+        one.reg(c);
+    });
+}
+
+TEST_F(test_device_shared_memory, not_all_of_it_is)
+{
+    run(1, [](rank&) {
+        context c;
+        std::list<std::unique_ptr<region>> regions;
+
+        for (int i = 0; i < 10; ++i) {
+            regions.push_back(std::make_unique<region>(c, 4096));
+            REQUIRE_EQ(i < 8, mapping_at(regions.back()->data).is_shared());
+        }
+        regions.clear();
+        regions.push_back(std::make_unique<region>(c, 4096));
+        REQUIRE(mapping_at(regions.back()->data).is_shared());
+    });
+}
+
+TEST_F(test_device_shared_memory, a_child_has_it_as_it_is_protected)
+{
+    run(1, [](rank&) {
+        context c;
+        region mine(c, 8);
+        int status;
+
+        memset(mine.data, 0x5a, mine.size);
+        REQUIRE_EQ(0, mprotect(mine.data + 4096, 4096, PROT_NONE));
+        REQUIRE_EQ(0, mprotect(mine.data + 3 * 4096, 4096, PROT_READ));
+        pid_t pid = fork();
+        if (pid == 0) {
+            bool good = (mapping_at(mine.data).perms == "rw-p") &&
+                        (mapping_at(mine.data + 4096).perms == "---p") &&
+                        (mapping_at(mine.data + 3 * 4096).perms == "r--p");
+
+            mprotect(mine.data, mine.size, PROT_READ);
+            for (size_t i = 0; i < mine.size; ++i) {
+                good = good && (mine.data[i] == 0x5a);
+            }
+            _exit(good ? 0 : 1);
+        }
+        REQUIRE(pid > 0);
+        REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+        REQUIRE_EQ(0, status);
+    });
+}
+
+/* In a container, as a rule */
+TEST_F(test_device_shared_memory, the_kernel_does_not_let_it)
+{
+    run(2, [](rank &r) {
+        refuse(SYS_userfaultfd);
+
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        region mine(s.c, 4);
+
+        REQUIRE(!mapping_at(mine.data).is_shared());
+        r.publish(mine.addr());
+        r.barrier();
+        if (r.index == 0) {
+            write_to(s, r.lookup<address>(1), 8, 8, 1);
+            r.barrier();
+        } else {
+            r.barrier();
+            REQUIRE_EQ(8, pattern::check(mine.data + 8, 8, 1));
+        }
+        r.barrier();
     });
 }
 

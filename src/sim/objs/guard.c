@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sim/objs/guard.h>
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* linux/userfaultfd.h since 5.11 */
+#define MLX5SIM_UFFD_USER_MODE_ONLY 1
+
+
+int mlx5sim_guard_begin(uint64_t addr, uint64_t length)
+{
+    struct uffdio_api api      = {.api = UFFD_API};
+    struct uffdio_register reg = {{addr, length}, UFFDIO_REGISTER_MODE_MISSING,
+                                  0};
+    int flags                  = O_CLOEXEC | O_NONBLOCK;
+    int guard;
+
+    guard = syscall(SYS_userfaultfd, flags);
+    if (guard < 0) {
+        guard = syscall(SYS_userfaultfd, flags | MLX5SIM_UFFD_USER_MODE_ONLY);
+    }
+    if (guard < 0) {
+        return -1;
+    }
+
+    if ((syscall(SYS_ioctl, guard, UFFDIO_API, &api) != 0) ||
+        (syscall(SYS_ioctl, guard, UFFDIO_REGISTER, &reg) != 0)) {
+        mlx5sim_guard_end(guard);
+        return -1;
+    }
+    return guard;
+}
+
+void mlx5sim_guard_end(int guard)
+{
+    syscall(SYS_close, guard);
+}
