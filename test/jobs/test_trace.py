@@ -76,6 +76,12 @@ class Trace(unittest.TestCase):
         self.assertEqual(counters["wqes"], self.count(events, "X", "SEND"))
         self.assertEqual(6, self.count(events, "i", "SEND"))
         self.assertEqual(6, self.count(events, "i", "receive"))
+        # and what the program does without the device
+        self.assertEqual(6, self.count(events, "i", "post SEND"))
+        self.assertEqual(12, sum(event["args"]["count"] for event in events
+                                 if event["name"] == "polled"))
+        self.assertEqual({3}, {event["args"]["packets"] for event in events
+                               if event["ph"] == "X"})
 
     def test_packets_are_in_it_and_which_are_lost(self):
         events, _ = self.events(MLX5SIM_EXEC="deferred", MLX5SIM_SEED="3",

@@ -323,9 +323,9 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
     {"MLX5SIM_PCAP", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(pcap), "", 0, 0, NULL, "an absolute path",
      mlx5sim_config_check_dir,
-     "Deferred execution: file to which each process writes the packets of its "
-     "queue pairs, with a dot and its pid behind the name, for Wireshark, "
-     "tshark and tcpdump. A file that exists is not overwritten"},
+     "File to which each process writes the packets of its queue pairs, with a "
+     "dot and its pid behind the name, for Wireshark, tshark and tcpdump. A "
+     "file that exists is not overwritten"},
     {"MLX5SIM_TRACE", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(trace), "", 0, 0, NULL, "an absolute path",
      mlx5sim_config_check_dir,

@@ -159,6 +159,32 @@ void mlx5sim_doorbell_check(mlx5sim_uar_t *uar, const mlx5sim_doorbell_t *db)
     mlx5sim_doorbell_check_qp(words.qp, db, words.index, words.ds, uar_index);
 }
 
+/* What the program has done since it last rang */
+static void mlx5sim_doorbell_trace(mlx5sim_qp_obj_t *qp,
+                                   const mlx5sim_doorbell_t *db,
+                                   const mlx5sim_doorbell_words_t *words)
+{
+    uint16_t pi = be32toh(((volatile uint32_t*)(uintptr_t)qp->db)[1]);
+    mlx5sim_wqe_t wqe;
+
+    mlx5sim_cq_trace_polled(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->send_cq));
+    if ((qp->recv_cq != 0) && (qp->recv_cq != qp->send_cq)) {
+        mlx5sim_cq_trace_polled(mlx5sim_obj_at(MLX5SIM_OBJ_CQ, qp->recv_cq));
+    }
+
+    if ((uint16_t)(pi - qp->pi_traced) > qp->qp.sq_wqe_cnt) {
+        qp->pi_traced = words->index; /* it was reset, or not told before */
+    }
+    while (qp->pi_traced != pi) {
+        (void)mlx5sim_wqe_decode(&qp->qp, (const void*)(uintptr_t)qp->sq,
+                                 qp->pi_traced, &wqe);
+        mlx5sim_trace_post(qp, &wqe);
+        qp->pi_traced += (wqe.num_bb <= (uint16_t)(pi - qp->pi_traced)) ?
+                         wqe.num_bb : (uint16_t)(pi - qp->pi_traced);
+    }
+    mlx5sim_trace_doorbell(qp, words->index, db->length);
+}
+
 static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
                                 const mlx5sim_doorbell_t *db)
 {
@@ -177,7 +203,7 @@ static void mlx5sim_doorbell_sq(mlx5sim_uar_t *uar,
     }
 
     if (mlx5sim_trace_is_on()) {
-        mlx5sim_trace_doorbell(words.qp, words.index, db->length);
+        mlx5sim_doorbell_trace(words.qp, db, &words);
     }
     words.qp->uuars_rung |= 1u << ((db->offset - MLX5SIM_UAR_OFFSET_BF) /
                                    MLX5SIM_UAR_BF_REG);

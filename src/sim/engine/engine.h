@@ -357,6 +357,7 @@ typedef struct mlx5sim_plan {
     /* atomic on the responder's memory; its old value goes to dst[] of the
      * requester (num_dst, dst), converted by mlx5sim_atomic_result() */
     uint8_t           atomic_size;  /* 0: none, else 4 or 8 */
+    uint64_t          atomic_old;   /* value before it, once it is executed */
     uint64_t          atomic_addr;  /* responder process address */
 
     uint8_t           consume_recv; /* the peeked receive WQE is used up */

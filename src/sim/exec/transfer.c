@@ -487,18 +487,18 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
 {
     int is_in_cqe = 1;
-    uint64_t old;
     int ret;
 
     if (plan->atomic_size != 0) {
         *side_p = MLX5SIM_SIDE_RESPONDER;
-        ret     = mlx5sim_transfer_atomic(resp_proc, wqe, plan, &old);
+        ret     = mlx5sim_transfer_atomic(resp_proc, wqe, plan,
+                                          &plan->atomic_old);
         if ((ret != 0) || plan->is_answered) {
             return ret;
         }
 
         *side_p = MLX5SIM_SIDE_REQUESTER;
-        return mlx5sim_transfer_result(req, wqe, old, plan);
+        return mlx5sim_transfer_result(req, wqe, plan->atomic_old, plan);
     }
 
     if (mlx5sim_transfer_fits_resp(resp, plan)) {

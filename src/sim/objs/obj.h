@@ -337,6 +337,7 @@ typedef struct mlx5sim_cq {
     uint32_t         cqe_size;
     uint32_t         pi;          /* free running producer index */
     uint32_t         ci_cache;    /* last consumer index that was read */
+    uint32_t         ci_traced;   /* and that is in the timeline */
     uint32_t         chan;        /* index + 1, 0: none */
     uint32_t         uar;         /* index */
     uint32_t         armed;       /* 0, 1: next, 2: next solicited */
@@ -508,6 +509,10 @@ typedef struct mlx5sim_qp_obj {
     uint64_t         wire_next_una; /* wire_una and sq_head behind that WQE, */
     uint16_t         wire_next_head; /* if wire_claim is active: */
     mlx5sim_claim_t  wire_claim;  /* its completion is being written */
+    uint16_t         pi_traced;   /* posted work requests in the timeline; of
+                                     the thread that rings */
+    uint32_t         messages;    /* answered since sq_psn was set, 24 bits;
+                                     counted for captures */
     /* under rq_lock */
     uint32_t         rq_head;     /* 16 bits are compared */
     uint64_t         received;

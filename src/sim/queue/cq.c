@@ -164,6 +164,29 @@ static int mlx5sim_cq_read_ci(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc,
     return 0;
 }
 
+/* Under the lock */
+static void mlx5sim_cq_trace(mlx5sim_cq_t *cq, const mlx5sim_proc_t *proc)
+{
+    uint32_t ci, count;
+
+    if (cq->ignore_overrun || (mlx5sim_cq_read_ci(cq, proc, &ci) != 0)) {
+        return; /* without overruns it need not be kept */
+    }
+
+    count         = (ci - cq->ci_traced) & MLX5SIM_CI_MASK;
+    cq->ci_traced = ci;
+    if (count > 0) {
+        mlx5sim_trace_poll(cq, count);
+    }
+}
+
+void mlx5sim_cq_trace_polled(mlx5sim_cq_t *cq)
+{
+    mlx5sim_cq_lock(cq);
+    mlx5sim_cq_trace(cq, mlx5sim_proc_self());
+    mlx5sim_unlock(&cq->lock);
+}
+
 /* Entries that the driver has not taken, as of the last consumer index read.
  * Marks of a resize are taken at once, but reach the doorbell record with the
  * next poll. */
@@ -477,6 +500,7 @@ int mlx5sim_cq_push(mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe,
     stamped.timestamp = mlx5sim_clock_now();
     ret               = mlx5sim_cq_put(cq, proc, &stamped, claim);
     if (mlx5sim_trace_is_on()) {
+        mlx5sim_cq_trace(cq, proc);
         mlx5sim_trace_cqe(cq, &stamped);
     }
 
@@ -546,11 +570,11 @@ void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci)
     int sol_only = !!(sn_cmd_ci & MLX5SIM_ARM_SOLICITED);
     uint32_t pending, sol_pending, record;
 
+    mlx5sim_cq_lock(cq);
     if (mlx5sim_trace_is_on()) {
+        mlx5sim_cq_trace(cq, mlx5sim_proc_self());
         mlx5sim_trace_arm(cq);
     }
-
-    mlx5sim_cq_lock(cq);
     (void)mlx5sim_cq_release(cq, mlx5sim_proc_self());
 
     /* not the consumer index: threads may arm a CQ at the same time */

@@ -43,6 +43,10 @@ void mlx5sim_cq_settle(mlx5sim_cq_t *cq);
 int mlx5sim_cq_resize(mlx5sim_cq_t *cq, uint64_t buf, uint32_t num_cqes,
                       uint32_t cqe_size);
 
+/** Tell the timeline what the program has polled, which it does without the
+ *  device. For queues of this process. */
+void mlx5sim_cq_trace_polled(mlx5sim_cq_t *cq);
+
 /** Arm doorbell: @a sn_cmd_ci is the first word as stored, host order. */
 void mlx5sim_cq_arm(mlx5sim_cq_t *cq, uint32_t sn_cmd_ci);
 

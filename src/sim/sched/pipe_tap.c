@@ -22,18 +22,6 @@ uint32_t mlx5sim_pipe_msn(const mlx5sim_pipe_t *pipe, uint64_t psn)
     return msn;
 }
 
-static uint8_t mlx5sim_pipe_tap_nak(unsigned syndrome)
-{
-    switch (syndrome) {
-    case MLX5SIM_SYNDROME_REMOTE_INVAL_REQ:
-        return MLX5SIM_AETH_NAK_INVALID;
-    case MLX5SIM_SYNDROME_REMOTE_ACCESS:
-        return MLX5SIM_AETH_NAK_ACCESS;
-    default:
-        return MLX5SIM_AETH_NAK_OPERATION;
-    }
-}
-
 /* A packet of the answer to a read, in the order of its data or not */
 static void mlx5sim_pipe_tap_read(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
                                   const mlx5sim_answer_t *answer)
@@ -86,7 +74,7 @@ void mlx5sim_pipe_tap_answer(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
         mlx5sim_tap_ack(qp, psn, MLX5SIM_AETH_NAK_PSN, answer->msn);
         break;
     case MLX5SIM_LANDED_ERROR:
-        mlx5sim_tap_ack(qp, psn, mlx5sim_pipe_tap_nak(answer->syndrome),
+        mlx5sim_tap_ack(qp, psn, mlx5sim_tap_nak(answer->syndrome),
                         answer->msn);
         break;
     default:

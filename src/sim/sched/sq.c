@@ -18,6 +18,7 @@
 #include <sim/sched/chance.h>
 #include <sim/sched/park.h>
 #include <sim/sched/pipe.h>
+#include <sim/sched/tap.h>
 #include <sim/trace/trace.h>
 
 #include <endian.h>
@@ -79,16 +80,23 @@ static int mlx5sim_sq_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
     mlx5sim_verdict_t verdict;
     mlx5sim_plan_t plan;
     uint64_t begin = mlx5sim_trace_is_on() ? mlx5sim_clock_now() : 0;
+    uint32_t psn   = qp->qp.psn;
     uint64_t rnr_timer;
     int is_parked;
 
     if (mlx5sim_net_is_datagram(qp, wqe)) {
         mlx5sim_net_datagram(qp, wqe, &plan);
+        if (mlx5sim_tap_is_on()) {
+            mlx5sim_tap_message(qp, wqe, psn, &plan, 0);
+        }
         mlx5sim_sq_finish(qp, wqe, &plan);
         return 1;
     }
 
     verdict = mlx5sim_wqe_execute(qp, wqe, &plan, &rnr_timer);
+    if (mlx5sim_tap_is_on()) {
+        mlx5sim_tap_message(qp, wqe, psn, &plan, rnr_timer);
+    }
     if (verdict != MLX5SIM_VERDICT_DONE) {
         is_parked = (verdict == MLX5SIM_VERDICT_RNR) ?
                             mlx5sim_park_rnr(qp, rnr_timer) :

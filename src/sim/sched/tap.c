@@ -24,7 +24,7 @@
 
 int mlx5sim_tap_enabled;
 
-/* One thread at a time runs pipes */
+/* One thread at a time runs pipes, or has the lock of tap_message.c */
 static uint8_t mlx5sim_tap_payload[MLX5SIM_MAX_MTU];
 static uint8_t mlx5sim_tap_frame[MLX5SIM_ROCE_MAX];
 
@@ -37,14 +37,6 @@ int mlx5sim_tap_open(void)
 
     if (config->pcap[0] == '\0') {
         return 0;
-    }
-
-    if (config->exec == MLX5SIM_EXEC_SYNC) {
-        fprintf(stderr, "mlx5sim: MLX5SIM_PCAP=%s: there are no packets in "
-                "synchronous execution; set MLX5SIM_EXEC=deferred\n",
-                config->pcap);
-        errno = EINVAL;
-        return -1;
     }
 
     snprintf(path, sizeof(path), "%s.%d", config->pcap, (int)getpid());
@@ -63,6 +55,7 @@ int mlx5sim_tap_open(void)
 void mlx5sim_tap_forget(void)
 {
     mlx5sim_tap_enabled = 0;
+    mlx5sim_tap_forget_lock();
     mlx5sim_capture_close();
 }
 
@@ -158,6 +151,18 @@ static void mlx5sim_tap_answer(const mlx5sim_qp_obj_t *qp,
     mlx5sim_frame_path(qp, &path);
     mlx5sim_roce_return(&path);
     mlx5sim_tap_write(&path, packet, length);
+}
+
+uint8_t mlx5sim_tap_nak(unsigned syndrome)
+{
+    switch (syndrome) {
+    case MLX5SIM_SYNDROME_REMOTE_INVAL_REQ:
+        return MLX5SIM_AETH_NAK_INVALID;
+    case MLX5SIM_SYNDROME_REMOTE_ACCESS:
+        return MLX5SIM_AETH_NAK_ACCESS;
+    default:
+        return MLX5SIM_AETH_NAK_OPERATION;
+    }
 }
 
 void mlx5sim_tap_ack(const mlx5sim_qp_obj_t *qp, uint32_t psn, uint8_t syndrome,

@@ -14,7 +14,8 @@
  * Payload is read from memory once more, after it was sent or before it
  * arrives: if others write to it in the meantime, the frame has other bytes.
  *
- * To be called by whoever runs pipes, one thread at a time.
+ * In deferred execution whoever runs pipes calls these, one thread at a time;
+ * else mlx5sim_tap_message() does, for all that a message is on the wire.
  */
 
 /** Whether packets are captured; see mlx5sim_tap_is_on(). */
@@ -26,6 +27,9 @@ int mlx5sim_tap_open(void);
 
 /** Forget the capture: it is that of the parent of this child. */
 void mlx5sim_tap_forget(void);
+
+/** Forget who has the lock that mlx5sim_tap_message() takes. */
+void mlx5sim_tap_forget_lock(void);
 
 static inline int mlx5sim_tap_is_on(void)
 {
@@ -40,6 +44,22 @@ void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 /** The same for a datagram. */
 void mlx5sim_tap_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                           uint32_t psn);
+
+/**
+ * Write the packets of a message that was executed at once, and what came back:
+ * one answer for each message. Of one that was refused there is the first
+ * packet, as if that had been the reason.
+ *
+ * @param psn        Of its first packet.
+ * @param plan       What became of it.
+ * @param rnr_timer  If there was no receive: how long to wait, ns.
+ */
+void mlx5sim_tap_message(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
+                         uint32_t psn, const mlx5sim_plan_t *plan,
+                         uint64_t rnr_timer);
+
+/** @return AETH's syndrome for the syndrome of a completion */
+uint8_t mlx5sim_tap_nak(unsigned syndrome);
 
 /** Write an acknowledgement that reaches @a qp. @param syndrome  AETH's. */
 void mlx5sim_tap_ack(const mlx5sim_qp_obj_t *qp, uint32_t psn, uint8_t syndrome,

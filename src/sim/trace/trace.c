@@ -2,6 +2,8 @@
 
 #include <sim/trace/trace.h>
 #include <sim/engine/mlx5_def.h>
+#include <sim/engine/opcode.h>
+#include <sim/engine/packet.h>
 #include <sim/instance/instance.h>
 #include <sim/objs/clock.h>
 #include <sim/objs/raw.h>
@@ -125,6 +127,16 @@ void mlx5sim_trace_doorbell(const mlx5sim_qp_obj_t *qp, unsigned index,
                         qp->qp.qpn, index, length);
 }
 
+void mlx5sim_trace_post(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "post %s", mlx5sim_opcode_name(wqe->opcode));
+    mlx5sim_trace_write("i", name, getpid(), syscall(SYS_gettid), 0,
+                        "\"qp\":\"0x%x\",\"wqe\":\"0x%x\",\"bytes\":%u",
+                        qp->qp.qpn, wqe->index, wqe->length);
+}
+
 void mlx5sim_trace_wqe(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                        uint64_t begin)
 {
@@ -132,8 +144,11 @@ void mlx5sim_trace_wqe(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     pid_t pid = mlx5sim_trace_qp_row(qp, &row);
 
     mlx5sim_trace_write("X", mlx5sim_opcode_name(wqe->opcode), pid, row, begin,
-                        "\"wqe\":\"0x%x\",\"bytes\":%u,\"signaled\":%u",
-                        wqe->index, wqe->length, wqe->signaled);
+                        "\"wqe\":\"0x%x\",\"bytes\":%u,\"signaled\":%u,"
+                        "\"packets\":%u",
+                        wqe->index, wqe->length, wqe->signaled,
+                        mlx5sim_opcode_is_local(wqe->opcode) ?
+                        0 : mlx5sim_packet_count(&qp->qp, wqe->length));
 }
 
 void mlx5sim_trace_packet(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
@@ -168,6 +183,14 @@ void mlx5sim_trace_cqe(const mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe)
     mlx5sim_trace_write("i", mlx5sim_trace_cqe_name(cqe), pid, row, 0,
                         "\"qp\":\"0x%x\",\"wqe\":\"0x%x\",\"bytes\":%u",
                         cqe->qpn, cqe->wqe_counter, cqe->byte_cnt);
+}
+
+void mlx5sim_trace_poll(const mlx5sim_cq_t *cq, uint32_t count)
+{
+    uint32_t row;
+    pid_t pid = mlx5sim_trace_cq_row(cq, &row);
+
+    mlx5sim_trace_write("i", "polled", pid, row, 0, "\"count\":%u", count);
 }
 
 void mlx5sim_trace_arm(const mlx5sim_cq_t *cq)

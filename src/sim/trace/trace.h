@@ -26,6 +26,10 @@ static inline int mlx5sim_trace_is_on(void)
     return __builtin_expect(mlx5sim_trace_fd >= 0, 0);
 }
 
+/** This thread has posted a work request: it is in the queue when it rings,
+ *  and was written before that. */
+void mlx5sim_trace_post(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe);
+
 /** This thread has rung for @a qp. @param index  Of the WQE in the doorbell.
  *  @param length  Bytes stored: 8, or a WQE's with BlueFlame. */
 void mlx5sim_trace_doorbell(const mlx5sim_qp_obj_t *qp, unsigned index,
@@ -42,6 +46,10 @@ void mlx5sim_trace_packet(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 
 /** A completion is in the queue. */
 void mlx5sim_trace_cqe(const mlx5sim_cq_t *cq, const mlx5sim_cqe_t *cqe);
+
+/** The program has taken completions: its consumer index has moved since the
+ *  device last looked. */
+void mlx5sim_trace_poll(const mlx5sim_cq_t *cq, uint32_t count);
 
 /** A completion queue was armed. */
 void mlx5sim_trace_arm(const mlx5sim_cq_t *cq);

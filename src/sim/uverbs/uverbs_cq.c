@@ -7,6 +7,7 @@
 #include <sim/objs/store.h>
 #include <sim/queue/chan.h>
 #include <sim/queue/cq.h>
+#include <sim/trace/trace.h>
 #include <sim/uar/legacy.h>
 #include <sim/uverbs/fd.h>
 #include <sim/uverbs/refuse.h>
@@ -308,6 +309,9 @@ int mlx5sim_cmd_destroy_cq(mlx5sim_cmd_t *cmd)
     reply.async_events_reported =
             mlx5sim_async_reported(&cq->o, offsetof(struct ibv_cq,
                                                     async_events_completed));
+    if (mlx5sim_trace_is_on()) {
+        mlx5sim_cq_trace_polled(cq);
+    }
     mlx5sim_cq_unshare(cq);
     mlx5sim_obj_free(MLX5SIM_OBJ_CQ, cq);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));

@@ -538,8 +538,9 @@ static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,
         qp->qp.epsn = qp->rq_psn;
     }
     if (mask & IBV_QP_SQ_PSN) {
-        qp->sq_psn = in->sq_psn & 0xffffff;
-        qp->qp.psn = qp->sq_psn;
+        qp->sq_psn   = in->sq_psn & 0xffffff;
+        qp->qp.psn   = qp->sq_psn;
+        qp->messages = 0;
     }
     if (mask & IBV_QP_TIMEOUT) {
         qp->qp.timeout = in->timeout;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * MLX5SIM_PCAP: the packets of deferred execution in a file. Wireshark's
+ * MLX5SIM_PCAP: the packets of a process in a file. Wireshark's
  * dissector (tshark) is the witness: it has to find in each packet what the
  * test did. It does not check ICRCs, so that is done here, by the rule and bit
  * by bit.
@@ -17,6 +17,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -367,14 +368,22 @@ std::string test_device_capture::refused()
     return errors();
 }
 
+/* Directly and in deferred execution */
 class test_device_capture_net :
         public test_device_capture,
-        public ::testing::WithParamInterface<network> {
+        public ::testing::WithParamInterface<
+                std::tuple<network, const char*>> {
 protected:
     void SetUp() override
     {
         test_device_capture::SetUp();
-        set_env("MLX5SIM_LINK", GetParam().link);
+        set_env("MLX5SIM_LINK", net().link);
+        set_env("MLX5SIM_EXEC", std::get<1>(GetParam()));
+    }
+
+    static const network &net()
+    {
+        return std::get<0>(GetParam());
     }
 };
 
@@ -402,7 +411,7 @@ const uint32_t sq_psn  = 0xfffffe;
 
 TEST_P(test_device_capture_net, tshark_finds_what_was_done)
 {
-    const network net = GetParam();
+    const network net = this->net();
 
     if (!has_tshark()) {
         GTEST_SKIP() << "no tshark (Debian's package tshark)";
@@ -487,7 +496,7 @@ TEST_P(test_device_capture_net, tshark_finds_what_was_done)
 
 TEST_P(test_device_capture_net, tshark_finds_datagrams)
 {
-    const network net = GetParam();
+    const network net = this->net();
 
     if (!has_tshark()) {
         GTEST_SKIP() << "no tshark (Debian's package tshark)";
@@ -528,21 +537,14 @@ TEST_P(test_device_capture_net, tshark_finds_datagrams)
     EXPECT_EQ(expected, packets(net));
 }
 
-INSTANTIATE_TEST_SUITE_P(networks, test_device_capture_net,
-                         ::testing::ValuesIn(networks),
-                         [](const ::testing::TestParamInfo<network> &info) {
-                             return info.param.name;
-                         });
-
-TEST_F(test_device_capture, a_receiver_that_is_not_ready_is_seen)
+TEST_P(test_device_capture_net, a_receiver_that_is_not_ready_is_seen)
 {
-    const network net = networks[0];
+    const network net = this->net();
 
     if (!has_tshark()) {
         GTEST_SKIP() << "no tshark (Debian's package tshark)";
     }
 
-    set_env("MLX5SIM_LINK", net.link);
     run(1, [=](rank &r) {
         qp_options options;
         context c;
@@ -568,6 +570,47 @@ TEST_F(test_device_capture, a_receiver_that_is_not_ready_is_seen)
 }
 
 /* Two processes, each with a capture of what it sent and of the answers */
+/* What the requester finds itself, nobody sends; UC has no answers */
+TEST_P(test_device_capture_net, what_is_not_sent_is_not_there)
+{
+    const network net = this->net();
+
+    if (!has_tshark()) {
+        GTEST_SKIP() << "no tshark (Debian's package tshark)";
+    }
+
+    run(1, [=](rank &r) {
+        qp_options options = {.type = IBV_QPT_UC};
+        context c;
+        link_pair l(c, options, net, 65536);
+        send_wr write(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 8)});
+
+        l.a.send(write.to(l.to_b, 8));
+        l.scq.good();
+        write.elements[0].lkey ^= 0x100;
+        l.a.send(write);
+        REQUIRE_EQ(IBV_WC_LOC_PROT_ERR, l.scq.next().status);
+        r.word(0) = l.b.v->qp_num;
+        r.word(1) = l.to_b.addr;
+        r.word(2) = l.to_b.rkey;
+    });
+
+    std::vector<fields_t> expected = {
+        basic(0x2a, 0, word(0),
+              {{"va", word(1) + 8}, {"key", word(2)}, {"len", 8}})
+    };
+    EXPECT_EQ(expected, packets(net));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+        networks, test_device_capture_net,
+        ::testing::Combine(::testing::ValuesIn(networks),
+                           ::testing::Values("sync", "deferred")),
+        [](const auto &info) {
+            return std::string(std::get<0>(info.param).name) + "_" +
+                   std::get<1>(info.param);
+        });
+
 TEST_F(test_device_capture, what_is_lost_and_repeated_is_seen)
 {
     const unsigned count = 60, length = 3000, packets = 3;
@@ -699,6 +742,95 @@ TEST_F(test_device_capture, a_killed_process_leaves_whole_packets)
     }
 }
 
+/* Nobody knows at which packet, and so it is the first */
+TEST_F(test_device_capture, a_long_message_is_refused)
+{
+    if (!has_tshark()) {
+        GTEST_SKIP() << "no tshark (Debian's package tshark)";
+    }
+
+    set_env("MLX5SIM_LINK", networks[0].link);
+    set_env("MLX5SIM_EXEC", "sync");
+    run(1, [](rank &r) {
+        context c;
+        link_pair l(c, {.mtu = IBV_MTU_1024}, networks[0], 65536);
+        send_wr wrong(IBV_WR_RDMA_WRITE, 1, {l.mem.sge(0, 3000)});
+
+        wrong.to(l.to_b);
+        wrong.wr.rdma.rkey ^= 1;
+        l.a.send(wrong);
+        REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR, l.scq.next().status);
+        r.word(0) = l.a.v->qp_num;
+        r.word(1) = l.b.v->qp_num;
+        r.word(2) = l.to_b.addr;
+        r.word(3) = l.to_b.rkey;
+    });
+
+    std::vector<fields_t> expected = {
+        basic(0x06, 0, word(1),
+              {{"va", word(2)}, {"key", word(3) ^ 1}, {"len", 3000}}),
+        basic(0x11, 0, word(0), {{"syn", 0x62}, {"msn", 0}})
+    };
+    EXPECT_EQ(expected, packets(networks[0]));
+}
+
+/* Each rings, and so executes, by itself */
+TEST_F(test_device_capture, threads_share_a_file)
+{
+    const unsigned num_threads = 4, count = 50, length = 3000, packets = 3;
+
+    if (!has_tshark()) {
+        GTEST_SKIP() << "no tshark (Debian's package tshark)";
+    }
+
+    set_env("MLX5SIM_LINK", networks[0].link);
+    set_env("MLX5SIM_EXEC", "sync");
+    run(1, [=](rank &r) {
+        std::vector<std::thread> threads;
+        context c;
+
+        for (unsigned i = 0; i < num_threads; ++i) {
+            threads.emplace_back([&, i]() {
+                link_pair l(c, {.mtu = IBV_MTU_1024}, networks[0], 65536);
+
+                r.word(2 * i)     = l.a.v->qp_num;
+                r.word(2 * i + 1) = l.b.v->qp_num;
+                for (unsigned k = 0; k < count; ++k) {
+                    send_wr write(IBV_WR_RDMA_WRITE, 1,
+                                  {l.mem.sge(0, length)});
+
+                    l.a.send(write.to(l.to_b, 8192));
+                    l.scq.good();
+                }
+            });
+        }
+        for (std::thread &thread : threads) {
+            thread.join();
+        }
+    });
+
+    std::map<uint64_t, unsigned> sent, answered;
+    for (fields_t &fields : this->packets(networks[0])) {
+        unsigned &number = (fields["op"] == 0x11) ? answered[fields["qp"]] :
+                                                    sent[fields["qp"]];
+
+        ++number;
+        if (fields["op"] == 0x11) {
+            EXPECT_EQ(number, fields["msn"]);
+            EXPECT_EQ(number * packets - 1, fields["psn"]);
+        } else {
+            EXPECT_EQ(number - 1, fields["psn"]);
+        }
+    }
+
+    EXPECT_EQ(num_threads, sent.size());
+    EXPECT_EQ(num_threads, answered.size());
+    for (unsigned i = 0; i < num_threads; ++i) {
+        EXPECT_EQ(count, answered[word(2 * i)]);
+        EXPECT_EQ(count * packets, sent[word(2 * i + 1)]);
+    }
+}
+
 TEST_F(test_device_capture, children_have_their_own)
 {
     run(1, [](rank &r) {
@@ -758,14 +890,6 @@ TEST_F(test_device_capture, files_of_the_program_are_left_alone)
         unlink(own.c_str());
     });
     EXPECT_NE(std::string::npos, errors().find("the capture ends")) << errors();
-}
-
-TEST_F(test_device_capture, it_needs_packets)
-{
-    set_env("MLX5SIM_EXEC", "sync");
-    EXPECT_NE(std::string::npos, refused().find("MLX5SIM_EXEC=deferred"))
-            << errors();
-    EXPECT_TRUE(files().empty());
 }
 
 TEST_F(test_device_capture, paths_that_do_not_do_are_refused)
