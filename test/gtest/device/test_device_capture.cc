@@ -9,6 +9,7 @@
 
 #include <device/device.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -777,7 +778,7 @@ TEST_F(test_device_capture, a_long_message_is_refused)
 /* Each rings, and so executes, by itself */
 TEST_F(test_device_capture, threads_share_a_file)
 {
-    const unsigned num_threads = 4, count = 50, length = 3000, packets = 3;
+    const unsigned num_threads = 4, count = 400, length = 3000, packets = 3;
 
     if (!has_tshark()) {
         GTEST_SKIP() << "no tshark (Debian's package tshark)";
@@ -787,12 +788,17 @@ TEST_F(test_device_capture, threads_share_a_file)
     set_env("MLX5SIM_EXEC", "sync");
     run(1, [=](rank &r) {
         std::vector<std::thread> threads;
+        std::atomic<unsigned> ready(0);
         context c;
 
         for (unsigned i = 0; i < num_threads; ++i) {
             threads.emplace_back([&, i]() {
                 link_pair l(c, {.mtu = IBV_MTU_1024}, networks[0], 65536);
 
+                ++ready;
+                while (ready < num_threads) {
+                    std::this_thread::yield();
+                }
                 r.word(2 * i)     = l.a.v->qp_num;
                 r.word(2 * i + 1) = l.b.v->qp_num;
                 for (unsigned k = 0; k < count; ++k) {
