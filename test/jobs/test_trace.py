@@ -103,6 +103,78 @@ class Trace(unittest.TestCase):
                       result.stderr)
 
 
+@unittest.skipUnless(os.access(SIM_RUN, os.X_OK) and shutil.which("rdma") and
+                     shutil.which("ibv_rc_pingpong"),
+                     "the device is not built, or no rdma or ibv_rc_pingpong")
+class Rdma(unittest.TestCase):
+    """What iproute2's rdma asks by netlink is what sysfs says."""
+
+    FILES = "/sys/class/infiniband/mlx5_0"
+
+    def run_it(self, command, status=0, **environment):
+        result = subprocess.run(
+            [SIM_RUN, "--private", "bash", "-c", command],
+            capture_output=True, text=True, timeout=100, check=False,
+            env=dict(os.environ, **environment))
+        self.assertEqual(status, result.returncode, result.stderr)
+        return result
+
+    def values(self, command, **environment):
+        """JSON that a command prints, and a list of what it prints then."""
+        text      = self.run_it(command, **environment).stdout
+        tree, end = json.JSONDecoder().raw_decode(text)
+        return tree, text[end:].split()
+
+    def test_counters_are_those_of_the_files(self):
+        link, lines = self.values(
+            f"{PINGPONG} > /dev/null & until {PINGPONG} localhost > /dev/null "
+            f"2>&1; do sleep 0.01; done; wait; "
+            f"rdma -j statistic show link mlx5_0/1; "
+            f"cd {self.FILES}/ports/1/hw_counters; "
+            f"for f in *; do echo $f=$(cat $f); done")
+        files = dict(line.split("=") for line in lines)
+        del files["lifespan"]
+        self.assertEqual("mlx5_0", link[0].pop("ifname"))
+        self.assertEqual(1, link[0].pop("port"))
+        self.assertEqual(files, {name: str(value) for name, value in
+                                 link[0].items()})
+        self.assertGreater(len(files), 10)
+
+    def test_something_is_counted(self):
+        link, _ = self.values(
+            "P=$((20000 + $$ % 10000)); ib_write_lat -p $P -n 10 > /dev/null & "
+            "until ib_write_lat -p $P -n 10 localhost > /dev/null 2>&1; do "
+            "sleep 0.01; done; wait; rdma -j statistic show link mlx5_0/1")
+        self.assertLess(0, link[0]["rx_write_requests"])
+
+    def test_devices_and_ports(self):
+        for kind in ("ib", "roce"):
+            with self.subTest(link=kind):
+                devices, lines = self.values(
+                    "rdma -j dev; for d in mlx5_0 mlx5_1; do "
+                    "cat /sys/class/infiniband/$d/node_guid; done",
+                    MLX5SIM_DEVICES="2", MLX5SIM_LINK=kind)
+                self.assertEqual([0, 1], [each["ifindex"] for each in devices])
+                self.assertEqual(["mlx5_0", "mlx5_1"],
+                                 [each["ifname"] for each in devices])
+                self.assertEqual(lines, [each["node_guid"]
+                                         for each in devices])
+                links, _ = self.values("rdma -j link", MLX5SIM_PORTS="2",
+                                       MLX5SIM_LINK=kind)
+                self.assertEqual([1, 2], [each["port"] for each in links])
+                self.assertEqual({"ACTIVE"}, {each["state"] for each in links})
+                self.assertEqual(kind == "ib", "lid" in links[0])
+        self.assertEqual("netns shared copy-on-fork on",
+                         self.run_it("rdma system").stdout.strip())
+
+    def test_what_is_not_there_is_an_error(self):
+        for command in ("rdma link show mlx5_7/1", "rdma link show mlx5_0/3",
+                        "rdma dev set mlx5_0 name other",
+                        "rdma statistic qp show"):
+            result = self.run_it(f"{command}; [ $? != 0 ]")
+            self.assertNotEqual("", result.stderr)
+
+
 @unittest.skipUnless(os.access(SIM_RUN, os.X_OK) and
                      shutil.which("ibv_devinfo"),
                      "the device is not built, or no ibv_devinfo")

@@ -28,8 +28,9 @@
     _macro(__realpath_chk) _macro(canonicalize_file_name) _macro(chdir) \
     _macro(getxattr) _macro(lgetxattr) _macro(listxattr) _macro(llistxattr) \
     /* descriptors */ \
-    _macro(socket) _macro(inotify_add_watch) _macro(ioctl) _macro(close) \
-    _macro(mmap) _macro(write) _macro(madvise) _macro(mremap) \
+    _macro(socket) _macro(sendto) _macro(inotify_add_watch) _macro(ioctl) \
+    _macro(close) _macro(mmap) _macro(write) _macro(madvise) \
+    _macro(mremap) \
     /* signals */ \
     _macro(sigaction) _macro(signal) _macro(sigprocmask) \
     _macro(pthread_sigmask) _macro(pthread_attr_setsigmask_np) \
