@@ -51,13 +51,17 @@ PROGRAMS = (
 # UCX's clients and servers, on the transport; its server serves for ever
 LISTENER = (SEP_RUN, "--only", "io_demo", "-p", PORT)
 
+# The same with the client's id in the connection request
+WITH_ID = os.path.join(BUILD, "test/ucp/listener")
+
 
 class Rdmacm(unittest.TestCase):
     """With InfiniBand."""
 
     link = "ib"
 
-    def pair(self, server_argv, client_argv, wanted, is_endless=False):
+    def pair(self, server_argv, client_argv, wanted, is_endless=False,
+             **settings):
         if not os.access(SIM_RUN, os.X_OK):
             self.skipTest("the device is not built")
         if shutil.which(server_argv[0]) is None:
@@ -68,7 +72,7 @@ class Rdmacm(unittest.TestCase):
             capture_output=True, text=True).stdout.strip()
         self.addCleanup(shutil.rmtree, instance)
         env = dict(os.environ, MLX5SIM_LINK=self.link,
-                   UCX_SOCKADDR_TLS_PRIORITY="rdmacm")
+                   UCX_SOCKADDR_TLS_PRIORITY="rdmacm", **settings)
         run = [SIM_RUN, "--dir", instance]
 
         def start():
@@ -112,6 +116,19 @@ class Rdmacm(unittest.TestCase):
             self.skipTest("there is no io_demo")
         self.pair(LISTENER, LISTENER + ("-i", "20", HOST),
                   "Client exit with status 'OK'", is_endless=True)
+
+    def check_client_id(self, **settings):
+        if not os.access(WITH_ID, os.X_OK):
+            self.skipTest(f"there is no {WITH_ID}")
+        argv = (SEP_RUN, "--only", WITH_ID, PORT)
+        self.pair(argv, argv + (HOST,), "OK listener: client", **settings)
+
+    def test_ucp_listener_and_client_id(self):
+        self.check_client_id()
+
+    def test_ucp_listener_and_client_id_on_paths(self):
+        """UCX says how many there are: another byte."""
+        self.check_client_id(UCX_SEP_NUM_PATHS="2")
 
 
 class RdmacmRoce(Rdmacm):

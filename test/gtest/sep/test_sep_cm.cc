@@ -176,7 +176,8 @@ TEST_F(test_sep_cm, addresses_are_of_this_port_and_unique)
     cm_user a, b;
 
     EXPECT_EQ(0, memcmp(&a.addr.dev, &b.addr.dev, sizeof(a.addr.dev)));
-    EXPECT_NE(a.addr.iface.id, b.addr.iface.id);
+    EXPECT_NE(uct_sep_iface_addr_id(&a.addr.iface),
+              uct_sep_iface_addr_id(&b.addr.iface));
     EXPECT_TRUE(uct_sep_cm_is_reachable(a.cm,
                 (const uct_device_addr_t*)&b.addr.dev,
                 (const uct_iface_addr_t*)&b.addr.iface));
@@ -201,8 +202,9 @@ TEST_F(test_sep_cm, bad_addresses_are_refused_with_the_reason)
     uct_sep_peer_addr_t addr = b.addr;
     ++addr.iface.version;
     EXPECT_EQ(UCS_ERR_UNSUPPORTED, get(addr));
-    addr          = b.addr;
-    addr.iface.id = 0;
+    addr = b.addr;
+    uct_sep_iface_addr_pack(uct_sep_iface_addr_qpn(&addr.iface), 0, 0,
+                            &addr.iface);
     EXPECT_EQ(UCS_ERR_INVALID_ADDR, get(addr));
     addr           = b.addr;
     addr.dev.flags = 0xff;
@@ -608,7 +610,10 @@ TEST_F(test_sep_cm, more_starts_than_the_send_queue_holds)
     /* All to one QP that does not know the ids: each is answered */
     for (unsigned i = 1; i <= 600; ++i) {
         uct_sep_peer_addr_t addr = b.addr;
-        addr.iface.id            = i;
+        /* Of the same Q_Key */
+        uct_sep_iface_addr_pack(uct_sep_iface_addr_qpn(&addr.iface),
+                                uct_sep_iface_addr_id(&addr.iface) ^
+                                        (uint64_t(i) << 31), 0, &addr.iface);
         conns.push_back(a.get(addr));
     }
     UCS_ASYNC_BLOCK(a.async);
@@ -818,7 +823,7 @@ TEST_F(test_sep_cm, random_packets_that_are_none_of_ours_change_nothing)
             byte = rng();
         }
         if (i % 3 == 0) {
-            memcpy(payload, "SEPc\x05\x01\x00\x68", 8);
+            memcpy(payload, "SEPc\x06\x01\x00\x68", 8);
         }
         sge.addr   = reinterpret_cast<uintptr_t>(payload);
         sge.lkey   = mr->lkey;

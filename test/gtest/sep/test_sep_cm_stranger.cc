@@ -67,7 +67,7 @@ TEST_F(test_sep_cm_stranger, who_does_not_know_the_q_key_is_not_heard)
     uct_sep_conn_packet_t packet;
     uint32_t qkey = uct_sep_iface_addr_qkey(&a.addr.iface);
 
-    EXPECT_NE(a.addr.iface.qkey, b.addr.iface.qkey);
+    EXPECT_NE(qkey, uct_sep_iface_addr_qkey(&b.addr.iface));
     EXPECT_EQ(0u, qkey & 0x80000000u) << "needs privileges to send with";
 
     const uct_sep_conn_msg_t msg = s.req(a.addr, s.addr());
@@ -147,8 +147,9 @@ TEST_F(test_sep_cm_stranger, an_offer_that_contradicts_the_address_is_dropped)
     cm_user a;
     stranger s;
 
-    split              = s.addr();
-    split.iface.flags ^= UCT_SEP_IFACE_ADDR_FLAG_SPLIT;
+    split = s.addr();
+    uct_sep_iface_addr_pack(uct_sep_iface_addr_qpn(&split.iface), stranger::ID,
+                            UCT_SEP_IFACE_ADDR_FLAG_SPLIT, &split.iface);
     s.send(a.addr, s.req(a.addr, split));
 
     msg                  = s.req(a.addr, s.addr());
@@ -173,7 +174,7 @@ TEST_F(test_sep_cm_stranger, ten_thousand_random_requests_take_bounded_memory)
     stranger s;
 
     for (unsigned i = 0; i < 10000; ++i) {
-        uct_sep_peer_addr_t claim = s.addr(1 + (rng() >> 1));
+        uct_sep_peer_addr_t claim = s.addr(1 + rng() % UCT_SEP_ADDR_MAX_ID);
         uct_sep_conn_msg_t msg;
 
         if (!device::get()->port.is_roce) {
@@ -183,7 +184,7 @@ TEST_F(test_sep_cm_stranger, ten_thousand_random_requests_take_bounded_memory)
         }
         claim.dev.path = rng() % UCT_SEP_MAX_PATHS;
         msg            = s.req(a.addr, claim);
-        msg.dst_id     = rng() | 1;
+        msg.dst_id     = 1 + rng() % UCT_SEP_ADDR_MAX_ID;
         s.send(a.addr, msg);
         if (i % 100 == 99) {
             ASSERT_TRUE(a.wait([&]() { return a.stats().rx_packets > i; }));

@@ -21,7 +21,7 @@ node::node(world &w, uint32_t ud_qpn, uint64_t id, unsigned max_retries,
     memset(&self, 0, sizeof(self));
     self.dev.lid  = htons(7);
     self.dev.pkey = htons(0xffff);
-    uct_sep_iface_addr_pack(ud_qpn, id, 0x5e9 + ud_qpn,
+    uct_sep_iface_addr_pack(ud_qpn, id,
                             is_split ? UCT_SEP_IFACE_ADDR_FLAG_SPLIT : 0,
                             &self.iface);
 
@@ -66,7 +66,8 @@ ucs_status_t node::qp_create(void *arg, uct_sep_conn_t *conn,
     node *self_node = static_cast<node*>(arg);
     model_conn *c   = reinterpret_cast<model_conn*>(conn);
     world &w        = self_node->m_world;
-    bool is_split   = (self_node->self.iface.flags | conn->peer.iface.flags) &
+    bool is_split   = (uct_sep_iface_addr_flags(&self_node->self.iface) |
+                       uct_sep_iface_addr_flags(&conn->peer.iface)) &
                       UCT_SEP_IFACE_ADDR_FLAG_SPLIT;
 
     EXPECT_EQ(0u, c->qpn) << "second QP for one connection";
@@ -423,8 +424,8 @@ void node::reject(const uct_sep_conn_msg_t &msg, uct_sep_conn_rej_t reason)
     rej.dst_epoch = msg.src_epoch;
     rej.dst_nonce = msg.src_nonce;
     uct_sep_iface_addr_pack(ud_qpn, msg.dst_id,
-                            uct_sep_iface_addr_qkey(&self.iface),
-                            self.iface.flags, &rej.src.iface);
+                            uct_sep_iface_addr_flags(&self.iface),
+                            &rej.src.iface);
     send(msg.src, rej);
 }
 

@@ -63,7 +63,7 @@ TEST_F(test_sep_conn_msg, wire_bytes_are_what_the_format_says)
     auto bytes    = to_bytes(msg);
 
     EXPECT_EQ(104u, bytes.size());
-    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x05\x02\x00\x68", 8));
+    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x06\x02\x00\x68", 8));
     EXPECT_EQ(0, memcmp(&bytes[64], "\x01\x02\x03\x04\x05\x06\x07\x08", 8));
     EXPECT_EQ(0, memcmp(&bytes[72], "\x11\x12\x13\x14\x15\x16\x17\x18"
                         "\x21\x22\x23\x24\x25\x26\x27\x28", 16));
@@ -130,9 +130,9 @@ TEST_F(test_sep_conn_msg, fields_out_of_range_are_refused)
             m.reason    = UCT_SEP_CONN_REJ_STALE_EPOCH;
             m.dst_nonce = 0;
         }},
-        {"controlled q_key", [](auto &m) { m.src.iface.qkey |= 0x80; }},
         {"no destination id", [](auto &m) { m.dst_id = 0; }},
-        {"no source id", [](auto &m) { m.src.iface.id = 0; }},
+        {"destination id of 56 bits", [](auto &m) { m.dst_id |= 1ull << 55; }},
+        {"no source id", [](auto &m) { memset(m.src.iface.flags_id, 0, 7); }},
         {"source qp 0", [](auto &m) { memset(m.src.iface.ud_qpn, 0, 3); }},
         {"source version", [](auto &m) { ++m.src.iface.version; }},
         {"device flags", [](auto &m) { m.src.dev.flags = 0x80; }},
@@ -168,7 +168,7 @@ TEST_F(test_sep_conn_msg, random_bytes_are_never_accepted)
         }
         if (rng() % 2) {
             /* Get past the first checks */
-            memcpy(bytes, "SEPc\x05", 5);
+            memcpy(bytes, "SEPc\x06", 5);
             length = sizeof(uct_sep_conn_packet_t);
         }
         ASSERT_NE(UCT_SEP_CONN_PARSE_OK,

@@ -21,7 +21,7 @@ namespace sep_cm_test {
 
 class stranger {
 public:
-    static constexpr uint32_t QKEY = 0x1234;
+    static constexpr uint64_t ID = 4711;
 
     stranger() : m_dev(*device::get()), m_buf(MAX_LENGTH + RX_LEN * RX_STRIDE)
     {
@@ -45,7 +45,7 @@ public:
         EXPECT_NE(nullptr, m_qp);
 
         attr.port_num = 1;
-        attr.qkey     = QKEY;
+        attr.qkey     = uct_sep_addr_qkey(ID);
         attr.qp_state = IBV_QPS_INIT;
         EXPECT_EQ(0, ibv_modify_qp(m_qp, &attr,
                                    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
@@ -70,13 +70,19 @@ public:
     }
 
     /* As an interface with this id would describe itself. All of it is true. */
-    uct_sep_peer_addr_t addr(uint64_t id = 4711) const
+    uct_sep_peer_addr_t addr(uint64_t id = ID) const
     {
         uct_sep_peer_addr_t self;
 
         uct_sep_device_addr_pack(&m_dev.port, &self.dev);
-        uct_sep_iface_addr_pack(m_qp->qp_num, id, QKEY, 0, &self.iface);
+        uct_sep_iface_addr_pack(m_qp->qp_num, id, 0, &self.iface);
         return self;
+    }
+
+    /* Of those whose answers he hears: they have the Q_Key of his queue pair */
+    static uint64_t id(uint64_t index)
+    {
+        return ID + (index << 31);
     }
 
     /* A request for a connection to an interface */

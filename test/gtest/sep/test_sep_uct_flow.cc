@@ -75,7 +75,7 @@ TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
         auto *addr = m_local->is_on_hub() ?
                      &((uct_sep_hub_addr_t*)remote.iface.data())->iface :
                      (uct_sep_iface_addr_t*)remote.iface.data();
-        addr->id   = htobe64(i + 1);
+        uct_sep_iface_addr_pack(uct_sep_iface_addr_qpn(addr), i + 1, 0, addr);
         m_local->connect(remote);
     }
 
@@ -281,7 +281,7 @@ TEST_P(test_sep_uct_flow, requests_that_fail_do_not_fill_the_log)
     memcpy(&to.iface, addr.iface.data(), sizeof(to.iface));
     ASSERT_EQ(0, setenv("MLX5SIM_FAIL", "qp:1+", 1));
     for (unsigned i = 0; i < count; ++i) {
-        peer.send(to, peer.req(to, peer.addr(1000 + i)));
+        peer.send(to, peer.req(to, peer.addr(peer.id(i))));
         EXPECT_TRUE(patience::until([&]() { return peer.receive(&msg); }));
         if (HasFailure()) {
             break;

@@ -274,24 +274,24 @@ static ucs_status_t uct_sep_cm_draw(uct_sep_cm_t *cm, uint64_t *id_p)
     struct {
         uint64_t           id;
         uct_sep_conn_key_t key;
-        uint32_t           qkey;
     } UCS_S_PACKED drawn = {};
     ssize_t ret;
 
     do {
         ret = getrandom(&drawn, sizeof(drawn), 0);
     } while (((ret < 0) && (errno == EINTR)) ||
-             ((ret == sizeof(drawn)) && (drawn.id == 0)));
+             ((ret == sizeof(drawn)) &&
+              ((drawn.id & UCT_SEP_ADDR_MAX_ID) == 0)));
 
     if (ret != sizeof(drawn)) {
         ucs_error("%s: getrandom() failed: %m", cm->name);
         return UCS_ERR_IO_ERROR;
     }
 
-    *id_p        = drawn.id;
+    *id_p        = drawn.id & UCT_SEP_ADDR_MAX_ID;
     cm->env.key  = drawn.key;
     cm->env.seed = drawn.id;
-    cm->qkey     = drawn.qkey & UCT_SEP_ADDR_MAX_QKEY;
+    cm->qkey     = uct_sep_addr_qkey(*id_p);
     return UCS_OK;
 }
 
@@ -348,7 +348,7 @@ ucs_status_t uct_sep_cm_init(const uct_sep_cm_params_t *params,
     }
 
     uct_sep_device_addr_pack(&cm->port, &cm->self.dev);
-    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, id, cm->qkey, params->addr_flags,
+    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, id, params->addr_flags,
                             &cm->self.iface);
 
     /* Last: from here on packets are answered */

@@ -110,7 +110,7 @@ struct uct_sep_cm {
     struct ibv_comp_channel     *channel;
     struct ibv_cq               *cq;
     struct ibv_qp               *ud_qp;
-    uint32_t                    qkey;         /**< Of ud_qp; random */
+    uint32_t                    qkey;         /**< Of ud_qp */
     uct_sep_uuars_t             *uuars;       /**< NULL: nobody else rings */
     uct_sep_bf_t                *bf;          /**< With uuars: what ud_qp
                                                    rings */

@@ -110,8 +110,9 @@ static void uct_sep_cm_reject(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg,
     }
 
     uct_sep_cm_self_on_path(cm, msg->src.dev.path, &rej.src);
-    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, msg->dst_id, cm->qkey,
-                            cm->self.iface.flags, &rej.src.iface);
+    uct_sep_iface_addr_pack(cm->ud_qp->qp_num, msg->dst_id,
+                            uct_sep_iface_addr_flags(&cm->self.iface),
+                            &rej.src.iface);
     uct_sep_cm_send(cm, &msg->src, &rej);
 }
 
@@ -174,8 +175,9 @@ static void uct_sep_cm_rx_conn(uct_sep_cm_t *cm, const uct_sep_conn_msg_t *msg)
 static int uct_sep_cm_is_split_as_said(const uct_sep_cm_t *cm,
                                        const uct_sep_conn_msg_t *msg)
 {
-    int is_split = !!((cm->self.iface.flags | msg->src.iface.flags) &
-                      UCT_SEP_IFACE_ADDR_FLAG_SPLIT);
+    uint8_t flags = uct_sep_iface_addr_flags(&cm->self.iface) |
+                    uct_sep_iface_addr_flags(&msg->src.iface);
+    int is_split  = !!(flags & UCT_SEP_IFACE_ADDR_FLAG_SPLIT);
 
     return ((msg->type != UCT_SEP_CONN_MSG_REQ) &&
             (msg->type != UCT_SEP_CONN_MSG_REP)) ||

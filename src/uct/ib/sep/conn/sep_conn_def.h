@@ -103,7 +103,7 @@ typedef struct uct_sep_conn_packet {
     uint8_t                reserved0[6]; /**< Zero */
     __be64                 dst_id;       /**< Interface it is meant for */
     uct_sep_peer_addr_t    src;          /**< Interface it comes from */
-    uint8_t                reserved1;    /**< Zero */
+    uint8_t                reserved1[7]; /**< Zero */
     __be32                 src_epoch;    /**< Sender's QP; zero in REJ */
     __be32                 dst_epoch;    /**< Receiver's QP; zero in REQ, and in
                                               a DREP if it is not known */

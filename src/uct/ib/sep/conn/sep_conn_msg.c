@@ -101,7 +101,7 @@ static int uct_sep_conn_msg_is_valid(const uct_sep_conn_msg_t *msg)
         return 0;
     }
 
-    return (msg->dst_id != 0) &&
+    return (msg->dst_id != 0) && (msg->dst_id <= UCT_SEP_ADDR_MAX_ID) &&
            !uct_sep_device_addr_is_hearsay(&msg->src.dev) &&
            (uct_sep_device_addr_check(&msg->src.dev) == UCS_OK) &&
            (uct_sep_iface_addr_check(&msg->src.iface) == UCS_OK) &&

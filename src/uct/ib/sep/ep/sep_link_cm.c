@@ -28,7 +28,8 @@ int uct_sep_link_is_split(const uct_sep_iface_t *iface,
                           const uct_sep_conn_t *conn)
 {
     return (iface->channel.own != NULL) ||
-           (conn->peer.iface.flags & UCT_SEP_IFACE_ADDR_FLAG_SPLIT);
+           (uct_sep_iface_addr_flags(&conn->peer.iface) &
+            UCT_SEP_IFACE_ADDR_FLAG_SPLIT);
 }
 
 /*

@@ -7,6 +7,7 @@
 #include <uct/ib/sep/port/sep_addr.h>
 
 #include <ucs/arch/bitops.h>
+#include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <arpa/inet.h>
 #include <endian.h>
@@ -279,16 +280,17 @@ const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
     return buf;
 }
 
-void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint32_t qkey,
-                             uint8_t flags, uct_sep_iface_addr_t *addr_p)
+void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
+                             uct_sep_iface_addr_t *addr_p)
 {
+    uint64_t flags_id = htobe64(((uint64_t)flags << UCT_SEP_ADDR_ID_BITS) | id);
+
+    ucs_assert(id <= UCT_SEP_ADDR_MAX_ID);
     addr_p->version   = UCT_SEP_ADDR_VERSION;
     addr_p->ud_qpn[0] = (ud_qpn >> 16) & 0xff;
     addr_p->ud_qpn[1] = (ud_qpn >> 8) & 0xff;
     addr_p->ud_qpn[2] = ud_qpn & 0xff;
-    addr_p->id        = htobe64(id);
-    addr_p->qkey      = htobe32(qkey);
-    addr_p->flags     = flags;
+    memcpy(addr_p->flags_id, (uint8_t*)&flags_id + 1, sizeof(addr_p->flags_id));
 }
 
 ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr)
@@ -300,9 +302,7 @@ ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr)
     /* QPs 0 and 1 are the management QPs of a port, all ones is multicast */
     if ((uct_sep_iface_addr_qpn(addr) < 2) ||
         (uct_sep_iface_addr_qpn(addr) == UCT_SEP_ADDR_MAX_24BIT) ||
-        (addr->id == 0) ||
-        (uct_sep_iface_addr_qkey(addr) > UCT_SEP_ADDR_MAX_QKEY) ||
-        (addr->flags & ~UCT_SEP_IFACE_ADDR_FLAGS_ALL)) {
+        (uct_sep_iface_addr_id(addr) == 0)) {
         return UCS_ERR_INVALID_ADDR;
     }
 
@@ -315,14 +315,22 @@ uint32_t uct_sep_iface_addr_qpn(const uct_sep_iface_addr_t *addr)
            ((uint32_t)addr->ud_qpn[1] << 8) | addr->ud_qpn[2];
 }
 
-uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr)
+static uint64_t uct_sep_iface_addr_flags_id(const uct_sep_iface_addr_t *addr)
 {
-    return be64toh(addr->id);
+    uint64_t flags_id = 0;
+
+    memcpy((uint8_t*)&flags_id + 1, addr->flags_id, sizeof(addr->flags_id));
+    return be64toh(flags_id);
 }
 
-uint32_t uct_sep_iface_addr_qkey(const uct_sep_iface_addr_t *addr)
+uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr)
 {
-    return be32toh(addr->qkey);
+    return uct_sep_iface_addr_flags_id(addr) & UCT_SEP_ADDR_MAX_ID;
+}
+
+uint8_t uct_sep_iface_addr_flags(const uct_sep_iface_addr_t *addr)
+{
+    return uct_sep_iface_addr_flags_id(addr) >> UCT_SEP_ADDR_ID_BITS;
 }
 
 const char *uct_sep_peer_addr_str(const uct_sep_peer_addr_t *addr, char *buf,

@@ -172,13 +172,12 @@ const char *uct_sep_device_addr_str(const uct_sep_device_addr_t *addr,
  * Pack an interface address.
  *
  * @param [in]  ud_qpn  UD QP number, 24 bits.
- * @param [in]  id      Random id, not zero.
- * @param [in]  qkey    Q_Key of the UD QP, at most UCT_SEP_ADDR_MAX_QKEY.
+ * @param [in]  id      Random id, 1 to UCT_SEP_ADDR_MAX_ID.
  * @param [in]  flags   UCT_SEP_IFACE_ADDR_FLAG_xx.
  * @param [out] addr_p  Filled with the address.
  */
-void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint32_t qkey,
-                             uint8_t flags, uct_sep_iface_addr_t *addr_p);
+void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint8_t flags,
+                             uct_sep_iface_addr_t *addr_p);
 
 
 /**
@@ -187,8 +186,7 @@ void uct_sep_iface_addr_pack(uint32_t ud_qpn, uint64_t id, uint32_t qkey,
  * @param [in]  addr  Address, any alignment.
  *
  * @return UCS_OK; UCS_ERR_UNSUPPORTED: another protocol version;
- *         UCS_ERR_INVALID_ADDR: QP number 0 or 1 (management), zero id, a
- *         controlled Q_Key, or unknown flags.
+ *         UCS_ERR_INVALID_ADDR: QP number 0 or 1 (management), or zero id.
  */
 ucs_status_t uct_sep_iface_addr_check(const uct_sep_iface_addr_t *addr);
 
@@ -201,8 +199,30 @@ uint32_t uct_sep_iface_addr_qpn(const uct_sep_iface_addr_t *addr);
 uint64_t uct_sep_iface_addr_id(const uct_sep_iface_addr_t *addr);
 
 
-/** @return Q_Key in an interface address, host order. */
-uint32_t uct_sep_iface_addr_qkey(const uct_sep_iface_addr_t *addr);
+/** @return UCT_SEP_IFACE_ADDR_FLAG_xx in an interface address. */
+uint8_t uct_sep_iface_addr_flags(const uct_sep_iface_addr_t *addr);
+
+
+/**
+ * Q_Key of the UD QP of the interface with this id: the lower 31 bits of it.
+ *
+ * They are as random as a Q_Key of its own would be, and known to the same
+ * processes, as both were in the address: whoever has not got it has 31 bits to
+ * guess, as ever, before anything of his is heard. What is left of the id then,
+ * 24 bits, is no secret to rely on.
+ */
+static inline uint32_t uct_sep_addr_qkey(uint64_t id)
+{
+    return (uint32_t)id & UCT_SEP_ADDR_MAX_QKEY;
+}
+
+
+/** @return Q_Key of the interface at an address, host order. */
+static inline uint32_t
+uct_sep_iface_addr_qkey(const uct_sep_iface_addr_t *addr)
+{
+    return uct_sep_addr_qkey(uct_sep_iface_addr_id(addr));
+}
 
 
 /** Text of a peer's address for messages; as @ref uct_sep_device_addr_str. */
@@ -243,7 +263,8 @@ int uct_sep_device_addr_is_same(const uct_sep_device_addr_t *addr1,
  *  table with it has no other one of that peer. */
 static inline uint32_t uct_sep_peer_addr_hash(const uct_sep_peer_addr_t *addr)
 {
-    return (uint32_t)addr->iface.id; /* Random already */
+    /* Random already */
+    return (uint32_t)uct_sep_iface_addr_id(&addr->iface);
 }
 
 static inline int uct_sep_peer_addr_equal(const uct_sep_peer_addr_t *addr1,

@@ -21,7 +21,7 @@
  */
 
 /** Version of the addresses and of the packets; peers must have the same. */
-#define UCT_SEP_ADDR_VERSION       5
+#define UCT_SEP_ADDR_VERSION       6
 
 /** Largest QP number and PSN. */
 #define UCT_SEP_ADDR_MAX_24BIT     0xffffffu
@@ -29,6 +29,10 @@
 /** Largest Q_Key. Those with the top bit set are "controlled", and need
  *  privileges to send with (IBA 10.2.5). */
 #define UCT_SEP_ADDR_MAX_QKEY      0x7fffffffu
+
+/** Bits of an interface's id, and the largest one. */
+#define UCT_SEP_ADDR_ID_BITS       55
+#define UCT_SEP_ADDR_MAX_ID        ((1ull << UCT_SEP_ADDR_ID_BITS) - 1)
 
 /** Largest LID of a port: those above are for multicast (IBA 4.1.3). */
 #define UCT_SEP_ADDR_MAX_LID       0xbfffu
@@ -83,40 +87,42 @@ static_assert(sizeof(uct_sep_device_addr_t) == 22, "device address size");
 enum {
     /** Sending and receiving queue pairs differ: a connection has two on each
      *  side. */
-    UCT_SEP_IFACE_ADDR_FLAG_SPLIT = 1 << 0,
-    UCT_SEP_IFACE_ADDR_FLAGS_ALL  = (1 << 1) - 1
+    UCT_SEP_IFACE_ADDR_FLAG_SPLIT = 1 << 0
 };
 
 
 /**
  * Interface address: who listens there. The random id makes an interface unique
- * for ever, even if a later process reuses its UD QP number. The random Q_Key
- * is known to those who were given the address: the device drops what others
- * send (IBA 10.2.5).
+ * for ever, even if a later process reuses its UD QP number. The Q_Key of the
+ * UD QP follows from it (@ref uct_sep_addr_qkey), so it is known to those who
+ * were given the address: the device drops what others send (IBA 10.2.5).
+ *
+ * Every byte counts. A client of UCX's connection manager sends the address in
+ * private data of 54 bytes (UCX's rdmacm_cm.h), in which UCX itself takes up to
+ * 43: UCX 1.14 and 1.15, of a port with several paths, if the client sends its
+ * id as well.
  */
 typedef struct uct_sep_iface_addr {
-    uint8_t version;   /**< UCT_SEP_ADDR_VERSION */
-    uint8_t ud_qpn[3]; /**< UD QP number, most significant byte first */
-    __be64  id;        /**< Random, never zero */
-    __be32  qkey;      /**< Q_Key of the UD QP, random, at most
-                            UCT_SEP_ADDR_MAX_QKEY */
-    uint8_t flags;     /**< UCT_SEP_IFACE_ADDR_FLAG_xx */
+    uint8_t version;     /**< UCT_SEP_ADDR_VERSION */
+    uint8_t ud_qpn[3];   /**< UD QP number, most significant byte first */
+    uint8_t flags_id[7]; /**< The same: UCT_SEP_IFACE_ADDR_FLAG_xx, one bit, and
+                              in the others the id, random, never zero */
 } UCS_S_PACKED uct_sep_iface_addr_t;
 
-static_assert(sizeof(uct_sep_iface_addr_t) == 17, "iface address size");
+static_assert(sizeof(uct_sep_iface_addr_t) == 11, "iface address size");
 
 
 /**
- * An interface. All of it is the key of the peers table: who claims another
- * Q_Key or other flags than the owner of an address is another peer, and can't
- * make the connection to the owner useless.
+ * An interface. All of it is the key of the peers table: who claims other flags
+ * than the owner of an address is another peer, and can't make the connection
+ * to the owner useless.
  */
 typedef struct uct_sep_peer_addr {
     uct_sep_device_addr_t dev;
     uct_sep_iface_addr_t  iface;
 } UCS_S_PACKED uct_sep_peer_addr_t;
 
-static_assert(sizeof(uct_sep_peer_addr_t) == 39, "peer address size");
+static_assert(sizeof(uct_sep_peer_addr_t) == 33, "peer address size");
 
 
 /** Set in the first byte of the address of an interface on a hub, where others
