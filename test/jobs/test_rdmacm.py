@@ -111,11 +111,18 @@ class Rdmacm(unittest.TestCase):
         if not is_endless:
             self.assertEqual(0, server.returncode, output)
 
-    def test_ucp_listener(self):
+    def check_listener(self, **settings):
         if shutil.which("io_demo") is None:
             self.skipTest("there is no io_demo")
         self.pair(LISTENER, LISTENER + ("-i", "20", HOST),
-                  "Client exit with status 'OK'", is_endless=True)
+                  "Client exit with status 'OK'", is_endless=True, **settings)
+
+    def test_ucp_listener(self):
+        self.check_listener()
+
+    def test_ucp_listener_on_hub(self):
+        """Its address is longer."""
+        self.check_listener(UCX_SEP_CATEGORY="mpi_threads")
 
     def check_client_id(self, **settings):
         if not os.access(WITH_ID, os.X_OK):

@@ -32,9 +32,12 @@ static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
 /** Address of an interface on a hub. */
 typedef struct uct_sep_hub_addr {
     uint8_t              version;   /**< UCT_SEP_HUB_ADDR_VERSION */
-    uint8_t              reserved;  /**< Zero */
     uct_sep_hub_route_t  route;
     uct_sep_iface_addr_t iface;     /**< Of the hub: what is connected to */
 } UCS_S_PACKED uct_sep_hub_addr_t;
+
+/* As UCX's connection manager has room for it (@ref uct_sep_iface_addr_t), if
+ * the client does not send its id: that is 8 bytes, and there is one path */
+static_assert(sizeof(uct_sep_hub_addr_t) == 20, "hub address size");
 
 #endif

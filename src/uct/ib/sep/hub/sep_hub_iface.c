@@ -502,7 +502,6 @@ uct_sep_hub_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
     uct_sep_hub_addr_t *addr   = (void*)tl_addr;
 
     addr->version        = UCT_SEP_HUB_ADDR_VERSION;
-    addr->reserved       = 0;
     addr->route.worker   = htobe16(iface->index);
     addr->route.reserved = 0;
     addr->route.id       = htobe32(iface->id);
