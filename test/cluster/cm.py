@@ -42,14 +42,15 @@ def addresses(source, target, port, version=0x40, cma=0):
 
 
 def request(source, target, port, *, comm=0x55aa, qpn=0x1234, psn=7, mtu=3,
-            transport=0, space=TCP, ips=None, gids=None, **header):
+            transport=0, space=TCP, ips=None, gids=None, lids=(0xffff, 0xffff),
+            **header):
     gids = gids or (gid(source), gid(target))
     return mad(REQ, (
         (0, struct.pack(">I", comm)), (8, struct.pack(">Q", space << 16 | port)),
         (32, struct.pack(">I", qpn << 8 | 4)), (39, b"\4"),
         (43, bytes([20 << 3 | transport << 1])),
         (44, struct.pack(">I", psn << 8 | 20 << 3 | 7)), (48, b"\xff\xff"),
-        (50, bytes([mtu << 4 | 7, 15 << 4])), (52, b"\xff" * 4),
+        (50, bytes([mtu << 4 | 7, 15 << 4])), (52, struct.pack(">HH", *lids)),
         (56, gids[0]), (72, gids[1]), (93, bytes([64, 0, 18 << 3])),
         (140, ips or addresses(source, target, 40000))), **header)
 
@@ -90,20 +91,31 @@ def packet(source, target, data, *, qkey=QKEY, qpn=1, opcode=UD_SEND_ONLY):
                        struct.pack(">II", qkey, 1) + data)
 
 
-class Parsed:
-    """Of a packet from its IP header on."""
+def infiniband(slid, dlid, data):
+    return roce.infiniband(slid, dlid, roce.bth(UD_SEND_ONLY, 1, 0) +
+                           struct.pack(">II", QKEY, 1) + data)
+
+
+class Message:
+    """Of a MAD, and what is in front of it in its packet."""
 
     def __init__(self, data):
-        packet_ = roce.Parsed(data)
-        self.is_mad = packet_.opcode == UD_SEND_ONLY and packet_.qpn == 1
-        self.source, self.target = packet_.source, packet_.target
-        if not self.is_mad:
-            return
-        self.qkey, self.sqpn = struct.unpack(">II", packet_.rest[:8])
-        self.mad = packet_.rest[8:]
+        self.qkey, self.sqpn = struct.unpack(">II", data[:8])
+        self.mad = data[8:]
         self.attr = struct.unpack(">H", self.mad[16:18])[0]
         self.body = self.mad[HEADER:]
         self.local, self.remote = struct.unpack(">II", self.body[:8])
         self.reason = struct.unpack(">H", self.body[10:12])[0]
         self.status = self.body[4]      # SIDR_REP
         self.qpn = int.from_bytes(self.body[12:15], "big")  # REP
+
+
+class Parsed(Message):
+    """Of a packet from its IP header on."""
+
+    def __init__(self, data):
+        packet_ = roce.Parsed(data)
+        self.is_mad = packet_.opcode == UD_SEND_ONLY and packet_.qpn == 1
+        self.source, self.target = packet_.source, packet_.target
+        if self.is_mad:
+            super().__init__(packet_.rest)

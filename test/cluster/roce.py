@@ -58,7 +58,7 @@ def aeth(syndrome, msn=0):
     return struct.pack(">I", syndrome << 24 | msn)
 
 
-def ipv4(source, target, payload, sport=0xc000):
+def ipv4(source, target, payload, sport=0xc000, port=PORT):
     """@param payload  Behind UDP's header."""
     header = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28 + len(payload), 0, 0x4000,
                          64, 17, 0, ipaddress.ip_address(source).packed,
@@ -67,7 +67,7 @@ def ipv4(source, target, payload, sport=0xc000):
     total = (total & 0xffff) + (total >> 16)
     total = ~((total & 0xffff) + (total >> 16)) & 0xffff
     header = header[:10] + struct.pack(">H", total) + header[12:]
-    return header + struct.pack(">HHHH", sport, PORT, 8 + len(payload), 0) + \
+    return header + struct.pack(">HHHH", sport, port, 8 + len(payload), 0) + \
         payload
 
 
@@ -76,6 +76,27 @@ def packet(source, target, payload, crc=0):
     without = ipv4(source, target, payload + bytes(4))[:-4]
     right = struct.unpack("<I", icrc(without))[0]
     return without + struct.pack("<I", right ^ crc)
+
+
+def vcrc(data):
+    """IBTA volume 1, "Variant CRC", bit by bit."""
+    crc = 0xffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xd008 if crc & 1 else 0)
+    return struct.pack("<H", crc ^ 0xffff)
+
+
+def infiniband(slid, dlid, payload):
+    """A packet of InfiniBand without GRH, from LRH to VCRC."""
+    words  = (8 + len(payload) + 4) // 4
+    data   = struct.pack(">BBHHH", 0, 2, dlid, words, slid) + payload
+    masked = bytearray(data)
+    masked[0] |= 0xf0                           # virtual lane
+    masked[8 + 4] = 0xff                        # FECN, BECN, reserved
+    data += struct.pack("<I", zlib.crc32(bytes(masked)))
+    return data + vcrc(data)
 
 
 class Parsed:

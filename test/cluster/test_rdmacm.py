@@ -227,5 +227,23 @@ for NAME, *REST in PROGRAMS:
     setattr(Rdmacm, f"test_{NAME}", lambda self, rest=REST: self.pair(*rest))
 
 
+class RdmacmIb(Rdmacm):
+    """The same by packets of InfiniBand, where a LID is an IPv4 address."""
+    OPTIONS = ("--link", "ib")
+
+    def test_rping_ipv6(self):
+        result = self.cluster.run(2, *rping(NODE1_IPV6)[1])
+        self.assertIn("RDMA_CM_EVENT_ADDR_ERROR, error -19", result.stdout +
+                      result.stderr)
+        self.assertIn("connection manager between nodes", result.stderr)
+
+
+class RdmacmIbPeer(Peer):
+    OPTIONS = ("--link", "ib")
+
+    def test_reasons(self):
+        self.good(self.peer("ib_reasons", NOBODYS_PORT).wait(nodes.PATIENCE))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -58,9 +58,9 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "multicast", "datagrams to groups of queue pairs",
         "`ibv_attach_mcast`, `rdma_join_multicast`", 0},
     [MLX5SIM_MISSING_CM_WIRE]     = {
-        "connection manager between nodes of InfiniBand", "connections of "
-        "rdma_cm to who is not in the instance; of RoCE those of RDMA_PS_TCP "
-        "and RDMA_PS_UDP are there", "`rdma_resolve_addr`", 0},
+        "connection manager between nodes", "connections of rdma_cm to who is "
+        "not in the instance, other than those of RDMA_PS_TCP and RDMA_PS_UDP, "
+        "and to IPv6 addresses of InfiniBand", "`rdma_resolve_addr`", 0},
     [MLX5SIM_MISSING_FLOW]        = {
         "flow steering", "rules for who gets which frames",
         "`ibv_create_flow`, `mlx5dv_create_flow`", 0},

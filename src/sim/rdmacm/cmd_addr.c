@@ -116,7 +116,8 @@ int mlx5sim_cm_cmd_bind(mlx5sim_cm_cmd_t *cmd)
 static int mlx5sim_cm_resolve_remote(mlx5sim_cm_id_t *id)
 {
     const mlx5sim_config_t *config = mlx5sim_instance_config();
-    mlx5sim_cm_place_t place;
+    int is_roce                    = config->link == MLX5SIM_LINK_ROCE;
+    mlx5sim_cm_place_t place, remote;
     mlx5sim_cm_addr_t src;
     int ret;
 
@@ -124,8 +125,8 @@ static int mlx5sim_cm_resolve_remote(mlx5sim_cm_id_t *id)
         return -ENODEV;
     }
 
-    if ((config->link != MLX5SIM_LINK_ROCE) ||
-        ((id->ps != RDMA_PS_TCP) && (id->ps != RDMA_PS_UDP))) {
+    if (((id->ps != RDMA_PS_TCP) && (id->ps != RDMA_PS_UDP)) ||
+        (!is_roce && (id->dst.sa.sa_family != AF_INET))) {
         (void)mlx5sim_refuse(MLX5SIM_MISSING_CM_WIRE);
         return -ENODEV;
     }
@@ -141,11 +142,20 @@ static int mlx5sim_cm_resolve_remote(mlx5sim_cm_id_t *id)
         return ret;
     }
 
-    id->src   = src;
-    id->local = place;
-    memset(&id->remote, 0, sizeof(id->remote));
-    mlx5sim_cm_addr_gid(&id->dst, id->remote.gid);
-    id->remote.mtu = place.mtu;
+    memset(&remote, 0, sizeof(remote));
+    remote.mtu = place.mtu;
+    if (is_roce) {
+        mlx5sim_cm_addr_gid(&id->dst, remote.gid);
+    } else {
+        remote.lid = mlx5sim_cm_addr_lid(&id->dst, &place);
+        if (remote.lid == 0) {
+            return -EHOSTUNREACH;
+        }
+    }
+
+    id->src    = src;
+    id->local  = place;
+    id->remote = remote;
     mlx5sim_cm_remote_begin(id);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/rdmacm/hear.h>
+#include <sim/instance/instance.h>
 #include <sim/objs/store.h>
 #include <sim/rdmacm/conn_int.h>
 #include <sim/rdmacm/def.h>
@@ -46,8 +47,14 @@ static void mlx5sim_cm_hear_refuse(const mlx5sim_cm_way_t *way,
 static int mlx5sim_cm_hear_is_of(const mlx5sim_cm_id_t *id,
                                  const mlx5sim_cm_way_t *way)
 {
-    return id->o.ready && (atomic_load(&id->o.owner) != 0) && id->is_remote &&
-           !memcmp(id->remote.gid, way->dgid, sizeof(way->dgid));
+    uint8_t sgid[16], dgid[16];
+
+    if (!id->o.ready || (atomic_load(&id->o.owner) == 0) || !id->is_remote) {
+        return 0;
+    }
+
+    mlx5sim_cm_remote_gids(id, sgid, dgid);
+    return !memcmp(dgid, way->dgid, sizeof(dgid));
 }
 
 /* The id that a message names. @return NULL if there is none */
@@ -162,12 +169,30 @@ static int mlx5sim_cm_hear_addrs(const mlx5sim_cm_mad_t *mad,
     return 0;
 }
 
+/* Whether the path of a request is that of the packet. With InfiniBand the GID
+ * here is not compared: the other side does not know it. */
+static int mlx5sim_cm_hear_is_path(const mlx5sim_cm_way_t *way,
+                                   const mlx5sim_cm_mad_t *mad,
+                                   const mlx5sim_cm_addr_t *src,
+                                   const mlx5sim_cm_place_t *place)
+{
+    if (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) {
+        return !memcmp(mad->sgid, way->dgid, sizeof(mad->sgid)) &&
+               !memcmp(mad->dgid, way->sgid, sizeof(mad->dgid));
+    }
+
+    return (mad->slid == mlx5sim_cm_addr_lid(src, place)) &&
+           (mad->dlid == place->lid);
+}
+
 /* What is wrong with a request. @return 0, or the reason of its rejection */
 static unsigned mlx5sim_cm_hear_check(const mlx5sim_cm_way_t *way,
                                       const mlx5sim_cm_mad_t *mad,
+                                      const mlx5sim_cm_addr_t *src,
                                       const mlx5sim_cm_addr_t *dst,
                                       mlx5sim_cm_place_t *place_p)
 {
+    int is_roce = mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE;
     uint8_t gid[16];
 
     if (mlx5sim_cm_place_find(dst, place_p) != 0) {
@@ -181,12 +206,17 @@ static unsigned mlx5sim_cm_hear_check(const mlx5sim_cm_way_t *way,
         return MLX5SIM_CM_REJ_INVALID_GID;
     }
 
+    /* by which it is answered */
+    mlx5sim_cm_addr_gid(src, gid);
+    if (!is_roce && memcmp(gid, way->dgid, sizeof(gid))) {
+        return MLX5SIM_CM_REJ_INVALID_GID;
+    }
+
     if (mad->attr == MLX5SIM_CM_MAD_SIDR_REQ) {
         return 0;
     }
 
-    if (memcmp(mad->sgid, way->dgid, sizeof(mad->sgid)) ||
-        memcmp(mad->dgid, way->sgid, sizeof(mad->dgid))) {
+    if (!mlx5sim_cm_hear_is_path(way, mad, src, place_p)) {
         return MLX5SIM_CM_REJ_INVALID_GID;
     }
 
@@ -241,7 +271,7 @@ static void mlx5sim_cm_hear_req(const mlx5sim_cm_way_t *way,
     if (mad->service >> 16 == ps) {
         reason = (mlx5sim_cm_hear_addrs(mad, &src, &dst) != 0) ?
                  MLX5SIM_CM_REJ_UNSUPPORTED :
-                 mlx5sim_cm_hear_check(way, mad, &dst, &place);
+                 mlx5sim_cm_hear_check(way, mad, &src, &dst, &place);
     }
 
     listener = (reason == 0) ? mlx5sim_cm_find_listener(ps, &dst) : NULL;
@@ -266,7 +296,10 @@ static void mlx5sim_cm_hear_req(const mlx5sim_cm_way_t *way,
     request->timeout    = is_ud ? request->timeout :
                           mad->ack_timeout + (mad->ack_timeout == 0);
     request->tid        = mad->tid;
-    memcpy(request->remote.gid, way->dgid, sizeof(request->remote.gid));
+    request->remote.lid = mlx5sim_cm_addr_lid(&src, &place);
+    memcpy(request->remote.gid,
+           (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) ?
+           way->dgid : mad->sgid, sizeof(request->remote.gid));
     mlx5sim_cm_hear_param(request, mad, mad->data + MLX5SIM_CM_MAD_IP_LENGTH,
                           mlx5sim_cm_request_size(request));
     (void)mlx5sim_cm_request_show(request, listener);

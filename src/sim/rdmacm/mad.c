@@ -69,6 +69,8 @@ static const mlx5sim_cm_mad_field_t mlx5sim_cm_mad_req[] = {
     MLX5SIM_CM_MAD_BITS(50, 1, 0, 3, rnr_retry_count),
     MLX5SIM_CM_MAD_BITS(51, 1, 4, 4, max_retries),
     MLX5SIM_CM_MAD_BITS(51, 1, 3, 1, srq),
+    MLX5SIM_CM_MAD_NUMBER(52, 2, slid),
+    MLX5SIM_CM_MAD_NUMBER(54, 2, dlid),
     MLX5SIM_CM_MAD_BYTES(56, 16, sgid),
     MLX5SIM_CM_MAD_BYTES(72, 16, dgid),
     MLX5SIM_CM_MAD_BITS(91, 1, 0, 6, rate),
@@ -78,9 +80,6 @@ static const mlx5sim_cm_mad_field_t mlx5sim_cm_mad_req[] = {
     MLX5SIM_CM_MAD_BYTES(140, 92, data),
     {0}
 };
-
-/* LIDs of the path, which no RoCE port has */
-#define MLX5SIM_CM_MAD_REQ_LIDS 52
 
 static const mlx5sim_cm_mad_field_t mlx5sim_cm_mad_mra[] = {
     MLX5SIM_CM_MAD_COMMS,
@@ -257,13 +256,6 @@ void mlx5sim_cm_mad_encode(const mlx5sim_cm_mad_t *mad,
         number  = (number & mlx5sim_cm_mad_mask(field)) << field->shift;
         number |= mlx5sim_cm_mad_get(to, field->size);
         mlx5sim_cm_mad_put(to, field->size, number);
-    }
-
-    if (mad->attr == MLX5SIM_CM_MAD_REQ) {
-        mlx5sim_cm_mad_put(message + MLX5SIM_CM_MAD_REQ_LIDS, 2,
-                           MLX5SIM_CM_MAD_NO_LID);
-        mlx5sim_cm_mad_put(message + MLX5SIM_CM_MAD_REQ_LIDS + 2, 2,
-                           MLX5SIM_CM_MAD_NO_LID);
     }
 }
 

@@ -84,8 +84,11 @@ typedef struct mlx5sim_cm_mad {
     uint8_t  hop_limit;
     uint8_t  ack_timeout;         /* REQ: of the QP, as an exponent */
     uint8_t  ack_delay;           /* REP */
-    uint8_t  sgid[16];            /* REQ: of the path, the sender's */
-    uint8_t  dgid[16];
+    uint16_t slid;                /* REQ: of the path, the sender's; with RoCE
+                                     MLX5SIM_CM_MAD_NO_LID */
+    uint16_t dlid;
+    uint8_t  sgid[16];
+    uint8_t  dgid[16];            /* with InfiniBand 0: not known */
     uint8_t  of;                  /* MRA, REJ: MLX5SIM_CM_MAD_OF_* */
     uint8_t  service_timeout;     /* MRA: as an exponent */
     uint8_t  info_length;         /* REJ: bytes of what guid begins, or 0 */

@@ -111,6 +111,26 @@ void mlx5sim_cm_addr_gid(const mlx5sim_cm_addr_t *addr, uint8_t gid[16])
     memcpy(gid + 12, &addr->in.sin_addr, 4);
 }
 
+uint16_t mlx5sim_cm_addr_lid(const mlx5sim_cm_addr_t *addr,
+                             const mlx5sim_cm_place_t *place)
+{
+    const mlx5sim_config_t *config = mlx5sim_instance_config();
+    const mlx5sim_netif_t *netif   = mlx5sim_port_netif(config, place->dev,
+                                                        place->port);
+    mlx5sim_netif_t peer           = {.has_ipv4 = 1};
+    uint8_t back[4];
+    uint16_t lid;
+
+    if ((addr->sa.sa_family != AF_INET) || (netif == NULL)) {
+        return 0;
+    }
+
+    memcpy(peer.ipv4, &addr->in.sin_addr, sizeof(peer.ipv4));
+    lid = mlx5sim_netif_lid(&peer, config->lmc);
+    mlx5sim_netif_at_lid(netif, config->lmc, lid, back);
+    return !memcmp(back, peer.ipv4, sizeof(back)) ? lid : 0;
+}
+
 /* Fill in a port. Of its GIDs that with the address is preferred, then one of
  * an IPv4 address, all of RoCE v2: cma.c, cma_set_default_gid_type().
  * @return 0, or -ENODEV if it has none, or its link is down */

@@ -26,6 +26,12 @@ int mlx5sim_cm_addr_is_any(const mlx5sim_cm_addr_t *addr);
 int mlx5sim_cm_addr_is_same(const mlx5sim_cm_addr_t *a,
                             const mlx5sim_cm_addr_t *b);
 
+/** LID of the port of another node that has an address, as of MLX5SIM_WIRE with
+ *  InfiniBand. @return 0: it can't have one, or the network of @a place does
+ *  not have that address. */
+uint16_t mlx5sim_cm_addr_lid(const mlx5sim_cm_addr_t *addr,
+                             const mlx5sim_cm_place_t *place);
+
 /** Port number, in the order of the host; 0 of AF_IB. */
 uint16_t mlx5sim_cm_addr_port(const mlx5sim_cm_addr_t *addr);
 void mlx5sim_cm_addr_set_port(mlx5sim_cm_addr_t *addr, uint16_t port);

@@ -17,7 +17,9 @@
  * Under the CM lock.
  */
 
-/** Where a message comes from, and where it goes. */
+/** Where a message comes from, and where it goes. With InfiniBand the GIDs are
+ *  IPv4 addresses of the ports, which their LIDs say: what GIDs other nodes
+ *  have is not known. */
 typedef struct mlx5sim_cm_way {
     uint8_t dev;
     uint8_t port;
@@ -30,6 +32,10 @@ typedef struct mlx5sim_cm_way {
 typedef void (*mlx5sim_cm_send_t)(const mlx5sim_cm_way_t *way,
                                   const uint8_t mad[MLX5SIM_CM_MAD_LENGTH]);
 
+
+/** Both ends of what an id says, as in mlx5sim_cm_way_t. */
+void mlx5sim_cm_remote_gids(const mlx5sim_cm_id_t *id, uint8_t sgid_p[16],
+                            uint8_t dgid_p[16]);
 
 /** The peer of an id is on another node. */
 void mlx5sim_cm_remote_begin(mlx5sim_cm_id_t *id);

@@ -14,8 +14,7 @@
 void mlx5sim_mads_wake(void);
 
 /** Whether a packet is a management datagram. */
-int mlx5sim_mads_is(const mlx5sim_roce_path_t *path,
-                    const mlx5sim_roce_t *packet);
+int mlx5sim_mads_is(const mlx5sim_roce_t *packet);
 
 /** Take one that came to a port.
  *  @param payload  @a length bytes.

@@ -183,7 +183,7 @@ static void mlx5sim_wire_take(unsigned dev, unsigned port,
 
     mlx5sim_port_received(dev, port, 1, mlx5sim_socket_bytes(length));
 
-    if (mlx5sim_mads_is(&path, &roce)) {
+    if (mlx5sim_mads_is(&roce)) {
         if (mlx5sim_mads_take(dev, port, &path, &roce, payload,
                               payload_length) != 0) {
             ++mlx5sim_socket_counters()->refused;

@@ -243,14 +243,17 @@ TEST(test_cm_mad, numbers_are_cut_to_their_fields)
 }
 
 /* RoCE has no LIDs: IB_LID_PERMISSIVE */
-TEST(test_cm_mad, a_request_has_no_lids)
+TEST(test_cm_mad, lids_of_a_request)
 {
     mad_t mad = {};
 
     mad.attr            = MLX5SIM_CM_MAD_REQ;
+    mad.slid            = 0x1234;
+    mad.dlid            = MLX5SIM_CM_MAD_NO_LID;
     const bytes_t bytes = encode(mad);
-    EXPECT_EQ(bytes_t(4, 0xff), bytes_t(bytes.begin() + header + 52,
-                                        bytes.begin() + header + 56));
+    EXPECT_EQ(bytes_t({0x12, 0x34, 0xff, 0xff}),
+              bytes_t(bytes.begin() + header + 52,
+                      bytes.begin() + header + 56));
 }
 
 TEST(test_cm_mad, what_is_no_message_is_refused)
