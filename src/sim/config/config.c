@@ -270,12 +270,13 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "library that rings by it. 0: never. Has no effect with MLX5SIM_WC, under "
      "valgrind and while the program is traced"},
     {"MLX5SIM_SHARE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_PROCESS,
-     MLX5SIM_CONFIG_FIELD(share), "memory", 0, 0, mlx5sim_share_names, NULL,
+     MLX5SIM_CONFIG_FIELD(share), "queues", 0, 0, mlx5sim_share_names, NULL,
      NULL,
      "What the device puts into shared memory, at the address that it has, so "
      "that peers write to it without a system call. queues: completion queues. "
      "memory: these, and memory regions of up to 16 MB that nobody has touched "
-     "before they are registered, where userfaultfd() is allowed. Nothing is "
+     "before they are registered, where userfaultfd() is allowed. Not for "
+     "programs that fork while other threads allocate memory. Nothing is "
      "shared under valgrind"},
     {"MLX5SIM_BAD_GIDS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(bad_gids), "", 0, 0, NULL,

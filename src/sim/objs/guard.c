@@ -30,13 +30,18 @@ int mlx5sim_guard_begin(uint64_t addr, uint64_t length)
 
     if ((syscall(SYS_ioctl, guard, UFFDIO_API, &api) != 0) ||
         (syscall(SYS_ioctl, guard, UFFDIO_REGISTER, &reg) != 0)) {
-        mlx5sim_guard_end(guard);
+        mlx5sim_guard_end(guard, addr, length);
         return -1;
     }
     return guard;
 }
 
-void mlx5sim_guard_end(int guard)
+/* To close it is not enough if a child has a copy of the descriptor */
+void mlx5sim_guard_end(int guard, uint64_t addr, uint64_t length)
 {
+    struct uffdio_range range = {addr, length};
+
+    (void)syscall(SYS_ioctl, guard, UFFDIO_UNREGISTER, &range);
+    (void)syscall(SYS_ioctl, guard, UFFDIO_WAKE, &range);
     syscall(SYS_close, guard);
 }

@@ -19,6 +19,6 @@
 int mlx5sim_guard_begin(uint64_t addr, uint64_t length);
 
 /** Let those go on who wait. */
-void mlx5sim_guard_end(int guard);
+void mlx5sim_guard_end(int guard, uint64_t addr, uint64_t length);
 
 #endif

@@ -39,23 +39,23 @@ mlx5sim_procmaps_call(const char *text,
     return line_cb(arg, &line);
 }
 
-void mlx5sim_procmaps_read(pid_t pid,
-                           int (*line_cb)(void *arg,
-                                          const mlx5sim_procmaps_line_t *line),
-                           void *arg)
+int mlx5sim_procmaps_read(pid_t pid,
+                          int (*line_cb)(void *arg,
+                                         const mlx5sim_procmaps_line_t *line),
+                          void *arg)
 {
     char path[32];
     size_t used = 0;
     int go_on   = 1;
     char buf[8192];
     char *line, *end;
-    ssize_t n;
+    ssize_t n = 0;
     int fd;
 
     snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return;
+        return -1;
     }
 
     while (go_on &&
@@ -75,4 +75,5 @@ void mlx5sim_procmaps_read(pid_t pid,
     }
 
     close(fd);
+    return (go_on && (n < 0)) ? -1 : 0;
 }

@@ -22,10 +22,13 @@ typedef struct mlx5sim_procmaps_line {
  *
  * @param line_cb  Called for each of them, in order of addresses; it returns
  *                 whether to go on.
+ *
+ * @return 0, or -1: they can't be read, as without a free descriptor, and not
+ *         all of them were told.
  */
-void mlx5sim_procmaps_read(pid_t pid,
-                           int (*line_cb)(void *arg,
-                                          const mlx5sim_procmaps_line_t *line),
-                           void *arg);
+int mlx5sim_procmaps_read(pid_t pid,
+                          int (*line_cb)(void *arg,
+                                         const mlx5sim_procmaps_line_t *line),
+                          void *arg);
 
 #endif

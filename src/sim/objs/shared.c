@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -45,7 +46,6 @@
 /* A range of this process */
 typedef struct {
     mlx5sim_shared_t what;
-    mlx5sim_shared_t left;  /* of it, when one looks */
     int              is_queue;
 } mlx5sim_shared_own_t;
 
@@ -58,11 +58,15 @@ typedef struct {
 
 static pthread_mutex_t mlx5sim_shared_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_shared_cancel; /* state of the thread that has it */
+static uint64_t mlx5sim_shared_mask; /* and its signal mask */
 static int mlx5sim_shared_is_enabled;
 static int mlx5sim_shared_has_memory;
 static mlx5sim_shared_own_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
+static mlx5sim_shared_own_t mlx5sim_shared_parts[MLX5SIM_SHARED_MAX];
+static unsigned mlx5sim_shared_num_parts; /* that are found in a survey */
 static mlx5sim_shared_copy_t mlx5sim_shared_copies[MLX5SIM_SHARED_COPIES];
 static unsigned mlx5sim_shared_num_copies;
+static int mlx5sim_shared_is_copied; /* all that there is */
 static int mlx5sim_shared_fd = -1;
 
 /* All that has ever been shared is between these */
@@ -70,49 +74,71 @@ static _Atomic uint64_t mlx5sim_shared_low = UINT64_MAX;
 static _Atomic uint64_t mlx5sim_shared_high;
 
 
-/* A thread that is cancelled must not keep the mutex */
+/* A thread that is cancelled must not keep the mutex, nor may its handlers of
+ * signals want it. SIGBUS and SIGTRAP are the device's. */
 static void mlx5sim_shared_lock(void)
 {
+    uint64_t all = ~((1ull << (SIGBUS - 1)) | (1ull << (SIGTRAP - 1)));
+    uint64_t mask;
     int state;
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(mask));
     pthread_mutex_lock(&mlx5sim_shared_mutex);
     mlx5sim_shared_cancel = state;
+    mlx5sim_shared_mask   = mask;
 }
 
 static void mlx5sim_shared_unlock(void)
 {
-    int state = mlx5sim_shared_cancel;
+    uint64_t mask = mlx5sim_shared_mask;
+    int state     = mlx5sim_shared_cancel;
 
     pthread_mutex_unlock(&mlx5sim_shared_mutex);
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
     pthread_setcancelstate(state, NULL);
 }
 
 /* How much of a range is private memory that can be written to, from its start
- * on; no stack, the kernel lets it grow */
+ * on */
 typedef struct {
     mlx5sim_shared_t what;
     mlx5sim_shared_t part;
+    int              is_queue;
 } mlx5sim_shared_look_t;
+
+/* Whether memory is used for something else as soon as it is no region any
+ * more: an allocator's, or the stack that this runs on. What is in a queue's
+ * place is private again by then. */
+static int mlx5sim_shared_is_lent(const mlx5sim_procmaps_line_t *line)
+{
+    uint64_t frame = (uintptr_t)__builtin_frame_address(0);
+
+    return (strstr(line->text, "[heap]") != NULL) ||
+           ((frame >= line->addr) && (frame < line->addr + line->length));
+}
 
 static int mlx5sim_shared_look(void *arg, const mlx5sim_procmaps_line_t *line)
 {
     mlx5sim_shared_look_t *look = arg;
 
+    /* no stack either that the kernel lets grow */
     if (line->is_private && (line->inode == 0) &&
         (line->protection == (PROT_READ | PROT_WRITE)) &&
-        (strstr(line->text, "[stack") == NULL)) {
+        (strstr(line->text, "[stack") == NULL) &&
+        (look->is_queue || !mlx5sim_shared_is_lent(line))) {
         mlx5sim_shared_add(&look->part, &look->what, line);
     }
     return line->addr < look->what.addr + look->what.length;
 }
 
-static int mlx5sim_shared_is_private(uint64_t addr, uint64_t length)
+static int
+mlx5sim_shared_is_private(uint64_t addr, uint64_t length, int is_queue)
 {
-    mlx5sim_shared_look_t look = {{addr, length}, {0, 0}};
+    mlx5sim_shared_look_t look = {{addr, length}, {0, 0}, is_queue};
 
-    mlx5sim_procmaps_read(getpid(), mlx5sim_shared_look, &look);
-    return (look.part.addr == addr) && (look.part.length == length);
+    return (mlx5sim_procmaps_read(getpid(), mlx5sim_shared_look, &look) == 0) &&
+           (look.part.addr == addr) && (look.part.length == length);
 }
 
 /* Under the mutex. @return 0, or -1: there is no file */
@@ -209,6 +235,11 @@ static int mlx5sim_shared_replace(const mlx5sim_shared_t *what, void *pages)
 /* Give the pages of the file back */
 static void mlx5sim_shared_punch(const mlx5sim_shared_t *what)
 {
+    if ((what->length == 0) ||
+        !mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
+        return;
+    }
+
     (void)fallocate(mlx5sim_shared_fd,
                     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, what->addr,
                     what->length);
@@ -216,9 +247,7 @@ static void mlx5sim_shared_punch(const mlx5sim_shared_t *what)
 
 static void mlx5sim_shared_forget(mlx5sim_shared_own_t *own)
 {
-    if (mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
-        mlx5sim_shared_punch(&own->what);
-    }
+    mlx5sim_shared_punch(&own->what);
     memset(own, 0, sizeof(*own));
 }
 
@@ -238,52 +267,136 @@ mlx5sim_shared_find(uint64_t addr, uint64_t length)
     return NULL;
 }
 
+/* The range that has an address, or the next one behind it */
+static const mlx5sim_shared_own_t *mlx5sim_shared_next(uint64_t addr)
+{
+    const mlx5sim_shared_own_t *next = NULL;
+    const mlx5sim_shared_own_t *own;
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        own = &mlx5sim_shared_own[i];
+        if ((own->what.length > 0) &&
+            (own->what.addr + own->what.length > addr) &&
+            ((next == NULL) || (own->what.addr < next->what.addr))) {
+            next = own;
+        }
+    }
+    return next;
+}
+
+/* Note a part of a range that is still there. @return 0, or -1: there is no
+ * room */
+static int mlx5sim_shared_note(const mlx5sim_shared_own_t *own,
+                               const mlx5sim_shared_t *part)
+{
+    mlx5sim_shared_own_t *last = (mlx5sim_shared_num_parts == 0) ? NULL :
+            &mlx5sim_shared_parts[mlx5sim_shared_num_parts - 1];
+
+    if ((last != NULL) && (last->what.addr >= own->what.addr) &&
+        (last->what.addr + last->what.length == part->addr)) {
+        last->what.length += part->length; /* protected otherwise */
+        return 0;
+    }
+
+    if (mlx5sim_shared_num_parts == MLX5SIM_SHARED_MAX) {
+        return -1;
+    }
+
+    last           = &mlx5sim_shared_parts[mlx5sim_shared_num_parts++];
+    last->what     = *part;
+    last->is_queue = own->is_queue;
+    return 0;
+}
+
+/* Note what a mapping has of ranges, in the order of addresses: it may be of
+ * several */
 static int
 mlx5sim_shared_survey_line(void *arg, const mlx5sim_procmaps_line_t *line)
 {
-    mlx5sim_shared_own_t *own;
-    unsigned i;
+    uint64_t end          = line->addr + line->length;
+    mlx5sim_shared_t rest = {line->addr, line->length};
+    int *is_full          = arg;
+    const mlx5sim_shared_own_t *own;
+    mlx5sim_shared_t common;
 
-    if (mlx5sim_shared_is_of(line, mlx5sim_proc_self())) {
-        for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-            own = &mlx5sim_shared_own[i];
-            mlx5sim_shared_add(&own->left, &own->what, line);
+    if (!mlx5sim_shared_is_of(line, mlx5sim_proc_self())) {
+        return 1;
+    }
+
+    while ((own = mlx5sim_shared_next(rest.addr)) != NULL) {
+        common = mlx5sim_shared_common(&own->what, &rest);
+        if (common.length == 0) {
+            break;
+        }
+
+        rest.addr   = common.addr + common.length;
+        rest.length = end - rest.addr;
+        *is_full = mlx5sim_shared_note(own, &common) != 0;
+        if (*is_full) {
+            return 0;
         }
     }
     return 1;
 }
 
-/* Forget what the program has unmapped since */
-static void mlx5sim_shared_survey(void)
+/* Give back what is no longer there of a range */
+static void mlx5sim_shared_trim(const mlx5sim_shared_t *what)
 {
-    mlx5sim_shared_own_t *own;
+    uint64_t end         = what->addr + what->length;
+    mlx5sim_shared_t gap = {what->addr, 0};
+    mlx5sim_shared_t part;
     unsigned i;
 
-    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        mlx5sim_shared_own[i].left.length = 0;
-    }
-
-    mlx5sim_procmaps_read(getpid(), mlx5sim_shared_survey_line, NULL);
-    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-        own = &mlx5sim_shared_own[i];
-        if (own->left.length > 0) {
-            own->what = own->left;
-        } else if (own->what.length > 0) {
-            mlx5sim_shared_forget(own);
+    for (i = 0; i < mlx5sim_shared_num_parts; ++i) {
+        part = mlx5sim_shared_common(&mlx5sim_shared_parts[i].what, what);
+        if (part.length > 0) {
+            gap.length = part.addr - gap.addr;
+            mlx5sim_shared_punch(&gap);
+            gap.addr = part.addr + part.length;
         }
     }
+
+    gap.length = end - gap.addr;
+    mlx5sim_shared_punch(&gap);
 }
 
-/* The same, of what is still there */
-static mlx5sim_shared_own_t *
-mlx5sim_shared_find_now(uint64_t addr, uint64_t length)
+/* Find out what the program has left of all ranges. @return 0, or -1: that
+ * can't be found out, and they are as before */
+static int mlx5sim_shared_survey(void)
 {
-    if (mlx5sim_shared_find(addr, length) == NULL) {
-        return NULL;
+    int is_full = 0;
+    unsigned i;
+
+    mlx5sim_shared_num_parts = 0;
+    if ((mlx5sim_procmaps_read(getpid(), mlx5sim_shared_survey_line,
+                               &is_full) != 0) || is_full) {
+        return -1;
     }
 
-    mlx5sim_shared_survey();
-    return mlx5sim_shared_find(addr, length);
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        mlx5sim_shared_trim(&mlx5sim_shared_own[i].what);
+    }
+
+    memset(mlx5sim_shared_own, 0, sizeof(mlx5sim_shared_own));
+    memcpy(mlx5sim_shared_own, mlx5sim_shared_parts,
+           mlx5sim_shared_num_parts * sizeof(*mlx5sim_shared_own));
+    return 0;
+}
+
+/* The first range that has a part of that now. @return 0, or -1: it can't be
+ * found out */
+static int mlx5sim_shared_find_now(uint64_t addr, uint64_t length,
+                                   mlx5sim_shared_own_t **own_p)
+{
+    int ret = 0;
+
+    *own_p = mlx5sim_shared_find(addr, length);
+    if (*own_p != NULL) {
+        ret    = mlx5sim_shared_survey();
+        *own_p = mlx5sim_shared_find(addr, length);
+    }
+    return ret;
 }
 
 static mlx5sim_shared_own_t *mlx5sim_shared_free(unsigned max)
@@ -304,7 +417,10 @@ static mlx5sim_shared_own_t *mlx5sim_shared_memory_room(uint64_t length)
     uint64_t sum = 0;
     unsigned i;
 
-    mlx5sim_shared_survey();
+    if (mlx5sim_shared_survey() != 0) {
+        return NULL;
+    }
+
     for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
         sum += mlx5sim_shared_own[i].is_queue ?
                0 : mlx5sim_shared_own[i].what.length;
@@ -323,7 +439,7 @@ static mlx5sim_shared_own_t *mlx5sim_shared_queue_room(void)
         return own;
     }
 
-    mlx5sim_shared_survey();
+    (void)mlx5sim_shared_survey();
     return mlx5sim_shared_free(MLX5SIM_SHARED_MAX);
 }
 
@@ -385,7 +501,7 @@ static int mlx5sim_shared_take(const mlx5sim_shared_t *what)
     int is_done = 0;
     int guard;
 
-    if (!mlx5sim_shared_is_private(what->addr, what->length) ||
+    if (!mlx5sim_shared_is_private(what->addr, what->length, 0) ||
         (mlx5sim_shared_open() != 0)) {
         return 0;
     }
@@ -397,11 +513,12 @@ static int mlx5sim_shared_take(const mlx5sim_shared_t *what)
 
     /* from here on that is so for good */
     if (mlx5sim_shared_is_untouched(what->addr, what->length)) {
+        mlx5sim_shared_punch(what); /* what a peer has written since */
         is_done = syscall(SYS_mmap, what->addr, what->length,
                           PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                           mlx5sim_shared_fd, what->addr) == (long)what->addr;
     }
-    mlx5sim_guard_end(guard);
+    mlx5sim_guard_end(guard, what->addr, what->length);
     return is_done;
 }
 
@@ -422,8 +539,9 @@ void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
     }
 
     mlx5sim_shared_lock();
-    own = mlx5sim_shared_find_now(what.addr, what.length);
-    if (own != NULL) {
+    if (mlx5sim_shared_find_now(what.addr, what.length, &own) != 0) {
+        /* it stays as it is */
+    } else if (own != NULL) {
         if (mlx5sim_shared_has(&own->what, what.addr, what.length)) {
             *shared_p = own->what;
         }
@@ -452,9 +570,9 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
     }
 
     mlx5sim_shared_lock();
-    if ((mlx5sim_shared_find_now(addr, length) == NULL) &&
+    if ((mlx5sim_shared_find_now(addr, length, &own) == 0) && (own == NULL) &&
         ((own = mlx5sim_shared_queue_room()) != NULL) &&
-        mlx5sim_shared_is_private(addr, length) &&
+        mlx5sim_shared_is_private(addr, length, 1) &&
         (mlx5sim_shared_open() == 0) &&
         (mlx5sim_shared_replace(&what, mlx5sim_shared_file_of(&what)) ==
          0)) {
@@ -467,18 +585,20 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
 void mlx5sim_shared_end(mlx5sim_shared_t *shared)
 {
     mlx5sim_shared_own_t *own;
+    int ret;
 
     if (shared->length == 0) {
         return;
     }
 
     mlx5sim_shared_lock();
-    own = mlx5sim_shared_find_now(shared->addr, shared->length);
+    ret = mlx5sim_shared_find_now(shared->addr, shared->length, &own);
     if ((own != NULL) && own->is_queue) {
         /* what can't be replaced stays, as memory does */
-        if (mlx5sim_shared_replace(&own->what,
-                                   mlx5sim_shared_copy_of(&own->what)) ==
-            0) {
+        if ((ret == 0) &&
+            (mlx5sim_shared_replace(&own->what,
+                                    mlx5sim_shared_copy_of(&own->what)) ==
+             0)) {
             mlx5sim_shared_forget(own);
         } else {
             own->is_queue = 0;
@@ -488,77 +608,88 @@ void mlx5sim_shared_end(mlx5sim_shared_t *shared)
     mlx5sim_shared_unlock();
 }
 
+/* Without the mutex: who asks may have locks that others want who have it */
 int mlx5sim_shared_is_in(uint64_t addr, uint64_t length)
 {
-    int is_in;
-
-    /* without the mutex: its owner may be stopped, as by a collector of garbage
-     * that then gives back what it has found */
-    if ((addr >= mlx5sim_shared_high) ||
-        (addr + length <= mlx5sim_shared_low)) {
-        return 0;
-    }
-
-    mlx5sim_shared_lock();
-    is_in = mlx5sim_shared_find_now(addr, length) != NULL;
-    mlx5sim_shared_unlock();
-    return is_in;
+    return (addr < mlx5sim_shared_high) &&
+           (addr + length > mlx5sim_shared_low) &&
+           (mlx5sim_shared_find(addr, length) != NULL);
 }
 
 void mlx5sim_shared_discard(uint64_t addr, uint64_t length)
 {
-    mlx5sim_shared_t what = {addr, length};
+    uint64_t end          = (addr + length + MLX5SIM_SHARED_PAGE - 1) &
+                            ~(MLX5SIM_SHARED_PAGE - 1);
+    mlx5sim_shared_t what = {addr, end - addr};
+    mlx5sim_shared_own_t *own;
     mlx5sim_shared_t common;
     unsigned i;
 
     mlx5sim_shared_lock();
-    if ((mlx5sim_shared_find_now(addr, length) != NULL) &&
-        mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
+    if (mlx5sim_shared_find_now(what.addr, what.length, &own) == 0) {
         for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
             common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, &what);
             if (common.length > 0) {
-                mlx5sim_shared_punch(&common);
+                (void)syscall(SYS_madvise, common.addr, common.length,
+                              MADV_REMOVE);
             }
         }
     }
     mlx5sim_shared_unlock();
 }
 
+/* Peers write to regions there by the kernel from now on */
+static void mlx5sim_shared_untell(const mlx5sim_shared_t *what)
+{
+    uint32_t high = atomic_load(&mlx5sim_store->tables[MLX5SIM_OBJ_MR].high);
+    mlx5sim_mr_obj_t *mr;
+    uint32_t i;
+
+    for (i = 0; i < high; ++i) {
+        mr = mlx5sim_obj_at(MLX5SIM_OBJ_MR, i);
+        if ((atomic_load(&mr->o.owner) == mlx5sim_self_tag) &&
+            (mlx5sim_shared_common(&mr->shared, what).length > 0)) {
+            mr->shared.length = 0;
+        }
+    }
+}
+
 /* At the same address, so that the kernel makes one mapping of it and of what
  * is beside it. mremap() wants one. */
-static void mlx5sim_shared_make_private(mlx5sim_shared_own_t *own)
+static void mlx5sim_shared_make_private(const mlx5sim_shared_t *what)
 {
-    void *pages = mlx5sim_shared_copy_of(&own->what);
-    void *addr  = (void*)(uintptr_t)own->what.addr;
+    void *pages = mlx5sim_shared_copy_of(what);
+    void *addr  = (void*)(uintptr_t)what->addr;
 
     if (pages == NULL) {
         return;
     }
 
-    if (syscall(SYS_mmap, addr, own->what.length, PROT_READ | PROT_WRITE,
+    mlx5sim_shared_untell(what);
+    if (syscall(SYS_mmap, addr, what->length, PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
         (long)addr) {
-        memcpy(addr, pages, own->what.length);
-        mlx5sim_shared_munmap(pages, own->what.length);
-        mlx5sim_shared_forget(own);
-    } else {
-        mlx5sim_shared_munmap(pages, own->what.length);
+        memcpy(addr, pages, what->length);
     }
+    mlx5sim_shared_munmap(pages, what->length);
 }
 
 void mlx5sim_shared_withdraw(uint64_t addr, uint64_t length)
 {
     mlx5sim_shared_t what = {addr, length};
+    mlx5sim_shared_own_t *own;
+    mlx5sim_shared_t common;
     unsigned i;
 
     mlx5sim_shared_lock();
-    if (mlx5sim_shared_find_now(addr, length) != NULL) {
+    if (mlx5sim_shared_find_now(addr, length, &own) == 0) {
         for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-            if (mlx5sim_shared_common(&mlx5sim_shared_own[i].what,
-                                      &what).length > 0) {
-                mlx5sim_shared_make_private(&mlx5sim_shared_own[i]);
+            common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, &what);
+            if (common.length > 0) {
+                mlx5sim_shared_make_private(&common);
             }
         }
+        (void)mlx5sim_shared_survey();
     }
     mlx5sim_shared_unlock();
 }
@@ -573,17 +704,28 @@ mlx5sim_shared_copy_line(void *arg, const mlx5sim_procmaps_line_t *line)
         copy->what       = (mlx5sim_shared_t){line->addr, line->length};
         copy->protection = line->protection;
         copy->pages      = mlx5sim_shared_copy_of(&copy->what);
-        mlx5sim_shared_num_copies += copy->pages != NULL;
+        if (copy->pages == NULL) {
+            return 0;
+        }
+        ++mlx5sim_shared_num_copies;
     }
-    return mlx5sim_shared_num_copies < MLX5SIM_SHARED_COPIES;
+
+    mlx5sim_shared_is_copied = mlx5sim_shared_num_copies <
+                               MLX5SIM_SHARED_COPIES;
+    return mlx5sim_shared_is_copied;
 }
 
 void mlx5sim_shared_fork_prepare(void)
 {
     mlx5sim_shared_lock();
     mlx5sim_shared_num_copies = 0;
-    if (mlx5sim_shared_fd >= 0) {
-        mlx5sim_procmaps_read(getpid(), mlx5sim_shared_copy_line, NULL);
+    mlx5sim_shared_is_copied  = 0;
+    if ((mlx5sim_shared_fd >= 0) &&
+        ((mlx5sim_procmaps_read(getpid(), mlx5sim_shared_copy_line, NULL) !=
+          0) || !mlx5sim_shared_is_copied)) {
+        fprintf(stderr, "mlx5sim: a child of process %d shares memory with it "
+                "(MLX5SIM_SHARE): there is no room for a copy, or "
+                "/proc/self/maps can't be read\n", (int)getpid());
     }
 }
 

@@ -51,7 +51,7 @@ void mlx5sim_shared_discard(uint64_t addr, uint64_t length);
  *  pages in its place. Nobody may write to them at the same time. */
 void mlx5sim_shared_withdraw(uint64_t addr, uint64_t length);
 
-/** Whether a part of that is shared. */
+/** Whether a part of that is shared, or was when one last looked. */
 int mlx5sim_shared_is_in(uint64_t addr, uint64_t length);
 
 /** Whether a range is a part of what is shared. */

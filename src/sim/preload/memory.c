@@ -11,6 +11,7 @@
 #include <sim/objs/shared.h>
 #include <sim/preload/export.h>
 
+#include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
 
@@ -24,7 +25,7 @@ __asm__(".symver mlx5sim_mremap, mremap@GLIBC_2.2.5, remove");
 MLX5SIM_EXPORT MLX5SIM_EARLY int
 mlx5sim_madvise(void *addr, size_t length, int advice)
 {
-    int ret;
+    int ret, error;
 
     if (((advice != MADV_DONTNEED) && (advice != MADV_FREE) &&
          (advice != MLX5SIM_MADV_DONTNEED_LOCKED)) ||
@@ -35,9 +36,11 @@ mlx5sim_madvise(void *addr, size_t length, int advice)
     /* the kernel knows no pages of a file that are free */
     ret = REAL(madvise)(addr, length,
                         (advice == MADV_FREE) ? MADV_DONTNEED : advice);
-    if (ret == 0) {
+    error = errno;
+    if ((ret == 0) || (error == ENOMEM)) { /* a part is not mapped */
         mlx5sim_shared_discard((uintptr_t)addr, length);
     }
+    errno = error;
     return ret;
 }
 
@@ -53,7 +56,9 @@ mlx5sim_mremap(void *addr, size_t old_length, size_t length, int flags, ...)
         va_end(ap);
     }
 
-    if (mlx5sim_shared_is_in((uintptr_t)addr, old_length)) {
+    /* what shrinks stays where it is */
+    if (((length > old_length) || (flags & ~MREMAP_MAYMOVE)) &&
+        mlx5sim_shared_is_in((uintptr_t)addr, old_length)) {
         mlx5sim_shared_withdraw((uintptr_t)addr, old_length);
     }
     return REAL(mremap)(addr, old_length, length, flags, to);

@@ -198,8 +198,8 @@ static int mlx5sim_nldev_is_roce(const mlx5sim_nldev_dev_t *dev, uint32_t port)
 
 static int mlx5sim_nldev_sort(const void *a, const void *b)
 {
-    return strcmp(((const mlx5sim_nldev_dev_t*)a)->name,
-                  ((const mlx5sim_nldev_dev_t*)b)->name);
+    return strverscmp(((const mlx5sim_nldev_dev_t*)a)->name,
+                      ((const mlx5sim_nldev_dev_t*)b)->name);
 }
 
 /* All devices, in an order. @return their number */

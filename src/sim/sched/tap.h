@@ -47,8 +47,8 @@ void mlx5sim_tap_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 
 /**
  * Write the packets of a message that was executed at once, and what came back:
- * one answer for each message. Of one that was refused there is the first
- * packet, as if that had been the reason.
+ * one answer for each message. Of one that was refused, or not answered, there
+ * is the first packet, as if that had been the reason.
  *
  * @param psn        Of its first packet.
  * @param plan       What became of it.

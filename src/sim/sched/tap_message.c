@@ -117,9 +117,10 @@ static void mlx5sim_tap_connected(mlx5sim_qp_obj_t *qp,
         return;
     }
 
-    /* a responder refuses the first packet, as far as one can tell */
+    /* a responder refuses the first packet, as far as one can tell, and one
+     * that does not answer may do so for long */
     mlx5sim_tap_requests(qp, wqe, psn, packets,
-                         (end == MLX5SIM_TAP_REFUSED) ? 1 : packets);
+                         (end == MLX5SIM_TAP_TAKEN) ? packets : 1);
     if ((qp->qp.type != MLX5SIM_QPT_RC) || (end == MLX5SIM_TAP_NO_ANSWER)) {
         return;
     }
@@ -159,7 +160,8 @@ void mlx5sim_tap_message(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
         mlx5sim_tap_connected(qp, wqe, psn, plan, rnr_timer);
         break;
     case MLX5SIM_QPT_UD:
-        if (!plan->req_error && !mlx5sim_fabric_is_too_long(qp, wqe)) {
+        if ((plan->verdict == MLX5SIM_VERDICT_DONE) && !plan->req_error &&
+            !mlx5sim_fabric_is_too_long(qp, wqe)) {
             mlx5sim_tap_datagram(qp, wqe, psn);
         }
         break;

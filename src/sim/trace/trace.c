@@ -29,6 +29,10 @@
 /* Rows that have been named, by the low bits of their numbers */
 #define MLX5SIM_TRACE_NAMED 4096
 
+/* The program's own descriptors are to have the numbers that they have without
+ * us */
+#define MLX5SIM_TRACE_MIN_FD 512
+
 int mlx5sim_trace_fd = -1;
 
 static _Atomic uint32_t mlx5sim_trace_named[2][MLX5SIM_TRACE_NAMED];
@@ -37,27 +41,33 @@ static _Atomic uint32_t mlx5sim_trace_named[2][MLX5SIM_TRACE_NAMED];
 int mlx5sim_trace_open(void)
 {
     const mlx5sim_config_t *config = mlx5sim_instance_config();
+    int fd, high;
 
     /* Kept by a child after fork, as all of an instance write to one file */
     if ((config->trace[0] == '\0') || (mlx5sim_trace_fd >= 0)) {
         return 0;
     }
 
-    mlx5sim_trace_fd = open(config->trace,
-                            O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
-                            0666);
-    if (mlx5sim_trace_fd >= 0) {
-        (void)!write(mlx5sim_trace_fd, "[\n", 2);
-        return 0;
+    fd = open(config->trace, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+              0666);
+    if (fd >= 0) {
+        (void)!write(fd, "[\n", 2);
+    } else {
+        fd = open(config->trace, O_WRONLY | O_APPEND | O_CLOEXEC);
     }
-
-    mlx5sim_trace_fd = open(config->trace, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (mlx5sim_trace_fd < 0) {
+    if (fd < 0) {
         fprintf(stderr, "mlx5sim: MLX5SIM_TRACE=%s: %s\n", config->trace,
                 strerror(errno));
         return -1;
     }
 
+    /* a program that closes its descriptors by number keeps it so */
+    high = fcntl(fd, F_DUPFD_CLOEXEC, MLX5SIM_TRACE_MIN_FD);
+    if (high >= 0) {
+        mlx5sim_raw_close(fd);
+        fd = high;
+    }
+    mlx5sim_trace_fd = fd;
     return 0;
 }
 

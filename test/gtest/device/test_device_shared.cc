@@ -11,6 +11,7 @@
 #include <fstream>
 #include <list>
 #include <sstream>
+#include <thread>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -188,7 +190,29 @@ protected:
         if (!can_guard()) {
             GTEST_SKIP() << "userfaultfd() is not allowed here";
         }
+        set_env("MLX5SIM_SHARE", "memory");
     }
+};
+
+/* No descriptor is free while this is there */
+struct no_descriptors {
+    no_descriptors()
+    {
+        rlimit less;
+
+        REQUIRE_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+        less          = limit;
+        less.rlim_cur = 3;
+        REQUIRE_EQ(0, setrlimit(RLIMIT_NOFILE, &less));
+        REQUIRE_EQ(-1, open("/dev/null", O_RDONLY));
+    }
+
+    ~no_descriptors()
+    {
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+
+    rlimit limit;
 };
 
 /* No call of that number from now on, as a container may have it */
@@ -706,6 +730,154 @@ TEST_F(test_device_shared_memory, the_program_moves_it)
         memset(one.data, 0, one.size);
         REQUIRE_EQ(0xa5, other.data[other.size - 1]);
         one.reg(c);
+    });
+}
+
+/* Of what is left, each part is as before; the rest is fresh */
+TEST_F(test_device_shared_memory, the_program_makes_a_hole)
+{
+    run(1, [](rank&) {
+        context c;
+        region mine(c, 8);
+        uint8_t *hole = mine.data + 3 * 4096;
+
+        memset(mine.data, 0x5a, mine.size);
+        munmap(hole, 2 * 4096);
+        REQUIRE(mmap(hole, 2 * 4096, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == hole);
+
+        ibv_mr *mr = ibv_reg_mr(c.pd, hole, 2 * 4096, all_access);
+        REQUIRE(mr != nullptr);
+        REQUIRE_EQ(0, hole[0]);
+        REQUIRE_EQ(0, hole[2 * 4096 - 1]);
+        REQUIRE_EQ(0x5a, mine.data[3 * 4096 - 1]);
+        REQUIRE_EQ(0x5a, mine.data[5 * 4096]);
+        REQUIRE_EQ(0, madvise(mine.data + 6 * 4096, 4096, MADV_DONTNEED));
+        REQUIRE_EQ(0, mine.data[6 * 4096]);
+        REQUIRE_EQ(0x5a, mine.data[7 * 4096]);
+        REQUIRE_EQ(0, ibv_dereg_mr(mr));
+    });
+}
+
+TEST_F(test_device_shared_memory, the_program_discards_odd_parts)
+{
+    run(1, [](rank&) {
+        context c;
+        region mine(c, 8);
+
+        memset(mine.data, 0x5a, mine.size);
+        REQUIRE_EQ(0, madvise(mine.data, 100, MADV_DONTNEED));
+        REQUIRE_EQ(0, mine.data[4095]);
+        REQUIRE_EQ(0x5a, mine.data[4096]);
+        munmap(mine.data + 3 * 4096, 4096);
+        REQUIRE_EQ(-1, madvise(mine.data + 2 * 4096, 3 * 4096, MADV_DONTNEED));
+        REQUIRE_EQ(ENOMEM, errno);
+        REQUIRE_EQ(0, mine.data[2 * 4096]);
+        REQUIRE_EQ(0, mine.data[4 * 4096]);
+        close(shared_fd());
+        REQUIRE_EQ(0, madvise(mine.data + 5 * 4096, 4096, MADV_DONTNEED));
+        REQUIRE_EQ(0, mine.data[5 * 4096]);
+        REQUIRE_EQ(0x5a, mine.data[6 * 4096]);
+    });
+}
+
+/* What can't be looked at is left alone */
+TEST_F(test_device_shared_memory, no_descriptor_is_free)
+{
+    run(1, [](rank&) {
+        context c;
+        region one(c, 8), other(c, 8);
+        cq ring(c, num_cqes - 1);
+
+        REQUIRE_EQ(0, ibv_dereg_mr(one.mr));
+        memset(one.data, 0x5a, one.size);
+        memset(other.data, 0xa5, other.size);
+        {
+            no_descriptors full;
+
+            one.reg(c);
+            madvise(one.data, 4096, MADV_DONTNEED);
+        }
+        REQUIRE_EQ(0x5a, one.data[4096]);
+        REQUIRE_EQ(0xa5, other.data[0]);
+        REQUIRE_EQ(0xa5, other.data[other.size - 1]);
+        REQUIRE(mapping_at(ring.direct().buf).is_shared());
+    });
+}
+
+TEST_F(test_device_shared_memory, a_child_that_has_no_copy_is_told_of)
+{
+    catch_errors();
+    run(1, [](rank&) {
+        context c;
+        region mine(c, 8);
+        int status;
+        pid_t pid;
+
+        {
+            no_descriptors full;
+
+            pid = fork();
+            if (pid == 0) {
+                _exit(0);
+            }
+        }
+        REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+    });
+    EXPECT_NE(std::string::npos, errors().find("shares memory with it"));
+}
+
+/* The region stays registered, and is written to where it is */
+TEST_F(test_device_shared_memory, the_program_fails_to_move_it)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        region mine(s.c, 16);
+
+        REQUIRE(mapping_at(mine.data).is_shared());
+        r.publish(mine.addr());
+        r.barrier();
+        if (r.index == 1) {
+            memset(mine.data, 0x5a, mine.size);
+            REQUIRE(mremap(mine.data, 4096, 2 * 4096, 0) == MAP_FAILED);
+            REQUIRE(!mapping_at(mine.data).is_shared());
+            REQUIRE(mapping_at(mine.data + 4096).is_shared());
+        }
+        r.barrier();
+        if (r.index == 0) {
+            write_to(s, r.lookup<address>(1), 0, 8, 1);
+            write_to(s, r.lookup<address>(1), 8 * 4096, 8, 2);
+        }
+        r.barrier();
+        if (r.index == 1) {
+            REQUIRE_EQ(8, pattern::check(mine.data, 8, 1));
+            REQUIRE_EQ(8, pattern::check(mine.data + 8 * 4096, 8, 2));
+            REQUIRE_EQ(0x5a, mine.data[8]);
+            REQUIRE_EQ(0x5a, mine.data[mine.size - 1]);
+        }
+        r.barrier();
+    });
+}
+
+/* What comes there next would be shared as well */
+TEST_F(test_device_shared_memory, heap_and_stack_are_not)
+{
+    run(1, [](rank&) {
+        const size_t length = 64 * 4096;
+        context c;
+        uint8_t *heap = (uint8_t*)sbrk(length);
+
+        std::thread([&]() {
+            volatile uint8_t stack[length];
+
+            for (uint8_t *data : {heap, (uint8_t*)stack}) {
+                ibv_mr *mr = ibv_reg_mr(c.pd, data, length, all_access);
+
+                REQUIRE(mr != nullptr);
+                REQUIRE(!mapping_at(data + length / 2).is_shared());
+                REQUIRE_EQ(0, ibv_dereg_mr(mr));
+            }
+        }).join();
     });
 }
 

@@ -61,7 +61,7 @@ TEST_F(test_guard, what_is_written_meanwhile_is_there)
     usleep(20000); /* it may be there, or not: the outcome is the same */
     EXPECT_FALSE(is_done);
     ASSERT_EQ(data, pages(4, data));
-    mlx5sim_guard_end(guard);
+    mlx5sim_guard_end(guard, (uintptr_t)data, 4 * page);
     writer.join();
     EXPECT_EQ(1, data[page]);
     EXPECT_EQ(1, data[0]);
@@ -70,7 +70,7 @@ TEST_F(test_guard, what_is_written_meanwhile_is_there)
 /* It waits no longer than that */
 TEST_F(test_guard, pages_that_are_not_replaced)
 {
-    mlx5sim_guard_end(guard);
+    mlx5sim_guard_end(guard, (uintptr_t)data, 4 * page);
     data[0] = 1;
     EXPECT_EQ(0, data[page]);
 }
