@@ -708,6 +708,40 @@ TEST_F(test_device_shared_memory, the_program_discards_it)
     });
 }
 
+/* Adapters do not see mprotect() */
+TEST_F(test_device_shared_memory, the_program_protects_it)
+{
+    run(2, [](rank &r) {
+        side s(r, qp_options(), 1 << 16, num_cqes - 1);
+        region mine(s.c, 8);
+
+        REQUIRE(mapping_at(mine.data).is_shared());
+        r.publish(mine.addr());
+        r.barrier();
+        for (int protection : {PROT_READ, PROT_NONE}) {
+            REQUIRE_EQ(0, mprotect(mine.data, mine.size, protection));
+            r.barrier();
+            if (r.index == 0) {
+                write_to(s, r.lookup<address>(1), 4090, 8, 1);
+                write_to(s, r.lookup<address>(1), 8192, 5000, 2);
+                send_wr read(IBV_WR_RDMA_READ, 3, {s.mem.sge(8192, 5000)});
+                s.q.send(read.to(r.lookup<address>(1), 8192));
+                s.scq.good();
+                REQUIRE_EQ(5000, pattern::check(s.mem.data + 8192, 5000, 2));
+            }
+            r.barrier();
+            REQUIRE_EQ(0, mprotect(mine.data, mine.size,
+                                   PROT_READ | PROT_WRITE));
+            if (r.index == 1) {
+                REQUIRE_EQ(8, pattern::check(mine.data + 4090, 8, 1));
+                REQUIRE_EQ(5000, pattern::check(mine.data + 8192, 5000, 2));
+                memset(mine.data, 0, mine.size);
+            }
+        }
+        r.barrier();
+    });
+}
+
 TEST_F(test_device_shared_memory, the_program_moves_it)
 {
     run(1, [](rank&) {
