@@ -32,6 +32,10 @@
 #define MLX5SIM_LOG_MAX_STREAMS 8
 #define MLX5SIM_LOG_MAX_ERRORED 4
 
+/** Numbers of queue pairs that are reserved at a time, 2^n. What an adapter
+ *  says is not public. */
+#define MLX5SIM_LOG_QPN_RESERVED 8
+
 /** Link layer of all ports: value of MLX5SIM_LINK. */
 typedef enum {
     MLX5SIM_LINK_IB,

@@ -12,8 +12,10 @@
 #define MLX5SIM_FW_CAP_ATOMIC_CUR       ((3 << 1) | 1)
 #define MLX5SIM_FW_CAP_DEVICE_MEM(_op_mod) (((_op_mod) >> 1) == 0xf)
 #define MLX5SIM_FW_CAP_NIC_FLOW(_op_mod)   (((_op_mod) >> 1) == 7)
+#define MLX5SIM_FW_CAP_GENERAL_2(_op_mod)  (((_op_mod) >> 1) == 0x20)
 
 /* cmd_hca_cap */
+#define MLX5SIM_CAP_HCA_CAP_2        MLX5SIM_FW_FIELD(32, 1)
 #define MLX5SIM_CAP_QP_DATA_IN_ORDER MLX5SIM_FW_FIELD(98, 1)
 #define MLX5SIM_CAP_LOG_MAX_QP_SZ    MLX5SIM_FW_FIELD(136, 8)
 #define MLX5SIM_CAP_LOG_MAX_QP       MLX5SIM_FW_FIELD(155, 5)
@@ -47,11 +49,17 @@
 #define MLX5SIM_CAP_LAG_MASTER       MLX5SIM_FW_FIELD(635, 1)
 #define MLX5SIM_CAP_NUM_LAG_PORTS    MLX5SIM_FW_FIELD(636, 4)
 #define MLX5SIM_CAP_LOG_MAX_RMP      MLX5SIM_FW_FIELD(899, 5)
+#define MLX5SIM_CAP_GENERAL_TYPES    MLX5SIM_FW_FIELD(1024, 64)
 #define MLX5SIM_CAP_LOG_MAX_STREAMS  MLX5SIM_FW_FIELD(1419, 5)
 #define MLX5SIM_CAP_LOG_MAX_ERRORED  MLX5SIM_FW_FIELD(1427, 5)
 #define MLX5SIM_CAP_LAST             640 /* of what libmlx5 asks for */
 #define MLX5SIM_CAP_LAST_RMP         904
+#define MLX5SIM_CAP_LAST_TYPES       1088
 #define MLX5SIM_CAP_LAST_STREAMS     1432
+
+/* cmd_hca_cap_2 */
+#define MLX5SIM_CAP_LOG_QPN_RESERVED MLX5SIM_FW_FIELD(147, 5)
+#define MLX5SIM_CAP_2_LAST           160
 
 /* atomic_caps */
 #define MLX5SIM_CAP_ATOMIC_8B_MODE    MLX5SIM_FW_FIELD(64, 2) /* 1: host's */
@@ -180,6 +188,7 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
         return MLX5SIM_FW_BAD_OUT_LEN;
     }
 
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_HCA_CAP_2, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_QP_DATA_IN_ORDER,
                    config->data_in_order != MLX5SIM_DATA_IN_ORDER_UNKNOWN);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_QP_SZ, 15);
@@ -225,6 +234,10 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RMP,
                        mlx5sim_fw_log(config->max_srq));
     }
+    if (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_TYPES / 8) {
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_GENERAL_TYPES,
+                       1ull << MLX5SIM_FW_TYPE_RESERVED_QPN);
+    }
     if (mlx5sim_config_has_dc(config) &&
         (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_STREAMS / 8)) {
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_STREAMS,
@@ -232,6 +245,17 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_ERRORED,
                        MLX5SIM_LOG_MAX_ERRORED);
     }
+    return MLX5SIM_FW_OK;
+}
+
+static unsigned mlx5sim_fw_general_caps_2(mlx5sim_fw_t *fw)
+{
+    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_CAP_2_LAST / 8) {
+        return MLX5SIM_FW_BAD_OUT_LEN;
+    }
+
+    mlx5sim_fw_set(fw->out + MLX5SIM_FW_CAP, MLX5SIM_CAP_LOG_QPN_RESERVED,
+                   MLX5SIM_LOG_QPN_RESERVED);
     return MLX5SIM_FW_OK;
 }
 
@@ -294,6 +318,10 @@ unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
 
     if (MLX5SIM_FW_CAP_DEVICE_MEM(op_mod) && config->dm) {
         return mlx5sim_fw_device_mem_caps(fw);
+    }
+
+    if (MLX5SIM_FW_CAP_GENERAL_2(op_mod)) {
+        return mlx5sim_fw_general_caps_2(fw);
     }
 
     /* adapters have these groups; here they are all zero */

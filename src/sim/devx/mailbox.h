@@ -65,6 +65,7 @@ enum {
     MLX5SIM_FW_LOG_MAX_KLM = 12,  /* entries of a list */
     MLX5SIM_FW_DCTC        = 16,
     MLX5SIM_FW_DCT_SIZE    = 128, /* create_dct_in, query_dct_out */
+    MLX5SIM_FW_RESERVED_QPN_SIZE = 32, /* create_reserved_qpn_in */
     MLX5SIM_FW_CREATE_SIZE = 272 /* a list of an mkey comes behind */
 };
 
@@ -77,6 +78,18 @@ enum {
 #define MLX5SIM_FW_OPT_MASK MLX5SIM_FW_FIELD(128, 32)
 #define MLX5SIM_FW_STATUS   MLX5SIM_FW_FIELD(0, 8)
 #define MLX5SIM_FW_SYNDROME MLX5SIM_FW_FIELD(32, 32)
+
+/** general_obj_in_cmd_hdr of a general object: its type, and its number, which
+ *  has more bits than others; 2^n of them are asked for. */
+#define MLX5SIM_FW_GENERAL_TYPE   MLX5SIM_FW_FIELD(48, 16)
+#define MLX5SIM_FW_GENERAL_NUMBER MLX5SIM_FW_FIELD(64, 32)
+#define MLX5SIM_FW_GENERAL_RANGE  MLX5SIM_FW_FIELD(99, 5)
+
+/** Types of general objects (MLX5_OBJ_TYPE_* of libmlx5's mlx5_ifc.h), which
+ *  are bits of cmd_hca_cap.general_obj_types, too */
+enum {
+    MLX5SIM_FW_TYPE_RESERVED_QPN = 0x2c
+};
 
 /** create_qp_in, create_cq_in: behind the context */
 #define MLX5SIM_FW_QP_UMEM_OFFSET MLX5SIM_FW_FIELD(2048, 64)

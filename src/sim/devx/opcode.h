@@ -39,7 +39,8 @@ enum {
     MLX5SIM_FW_QUERY_LAG               = 0x842,
     MLX5SIM_FW_CREATE_RMP              = 0x90c,
     MLX5SIM_FW_MODIFY_RMP              = 0x90d,
-    MLX5SIM_FW_QUERY_RMP               = 0x90f
+    MLX5SIM_FW_QUERY_RMP               = 0x90f,
+    MLX5SIM_FW_CREATE_GENERAL_OBJECT   = 0xa00
 };
 
 /** By which method of the kernel a command comes, as devx_is_general_cmd(),
@@ -65,7 +66,8 @@ typedef enum {
     MLX5SIM_FW_ON_RMP,
     MLX5SIM_FW_ON_XRC_SRQ,
     MLX5SIM_FW_ON_QP,
-    MLX5SIM_FW_ON_DCT
+    MLX5SIM_FW_ON_DCT,
+    MLX5SIM_FW_ON_GENERAL
 } mlx5sim_fw_on_t;
 
 /** A row of the table. */

@@ -29,6 +29,7 @@ enum {
     MLX5SIM_MAX_CHANS   = 16384,
     MLX5SIM_MAX_UMEMS   = 1 << 16,
     MLX5SIM_MAX_KLMS    = 1 << 17,
+    MLX5SIM_MAX_GENERALS = 32767,
     MLX5SIM_MAX_CQS     = 1 << 16,
     MLX5SIM_MAX_SRQS    = 1 << 14,
     MLX5SIM_MAX_QPS     = 1 << 16,
@@ -78,6 +79,7 @@ typedef enum {
     MLX5SIM_OBJ_CHAN,
     MLX5SIM_OBJ_UMEM,
     MLX5SIM_OBJ_KLM,
+    MLX5SIM_OBJ_GENERAL,
     MLX5SIM_OBJ_XRCD,
     MLX5SIM_OBJ_CQ,
     MLX5SIM_OBJ_SRQ,
@@ -306,6 +308,18 @@ typedef struct mlx5sim_klm {
     uint32_t      stride;         /* layout: how much further each turn is */
     uint32_t      next;           /* index, 0: the last */
 } mlx5sim_klm_t;
+
+
+/** The first of the numbers of queue pairs that are reserved in blocks: from
+ *  here on, mlx5sim_qp_num() has none. The last one of all is that of multicast
+ *  (IBTA volume 1), so there are fewer objects than blocks. */
+#define MLX5SIM_QPN_RESERVED (1u << 23)
+
+/** A general object of the firmware (PRM: CREATE_GENERAL_OBJECT). */
+typedef struct mlx5sim_general {
+    mlx5sim_obj_t    o;
+    uint32_t         type;        /* MLX5SIM_FW_TYPE_* */
+} mlx5sim_general_t;
 
 
 /** Name of an XRC domain: device and inode of the file that stands for it; else

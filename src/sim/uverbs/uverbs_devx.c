@@ -50,7 +50,8 @@ static const mlx5sim_obj_kind_t mlx5sim_devx_kinds[] = {
     [MLX5SIM_FW_ON_CQ] = MLX5SIM_OBJ_CQ,
     [MLX5SIM_FW_ON_RMP] = MLX5SIM_OBJ_SRQ,
     [MLX5SIM_FW_ON_XRC_SRQ] = MLX5SIM_OBJ_SRQ,
-    [MLX5SIM_FW_ON_QP] = MLX5SIM_OBJ_QP, [MLX5SIM_FW_ON_DCT] = MLX5SIM_OBJ_QP
+    [MLX5SIM_FW_ON_QP] = MLX5SIM_OBJ_QP, [MLX5SIM_FW_ON_DCT] = MLX5SIM_OBJ_QP,
+    [MLX5SIM_FW_ON_GENERAL] = MLX5SIM_OBJ_GENERAL
 };
 
 
@@ -134,7 +135,9 @@ static const struct {
      MLX5SIM_FAULT_NONE},
     {MLX5SIM_FW_ARM_XRC_SRQ, mlx5sim_devx_arm_xrc_srq,
      MLX5SIM_FAULT_MODIFY_SRQ},
-    {MLX5SIM_FW_QUERY_MKEY, mlx5sim_devx_query_mkey, MLX5SIM_FAULT_NONE}
+    {MLX5SIM_FW_QUERY_MKEY, mlx5sim_devx_query_mkey, MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_CREATE_GENERAL_OBJECT, mlx5sim_devx_create_general,
+     MLX5SIM_FAULT_NONE}
 };
 
 
@@ -214,7 +217,8 @@ static int mlx5sim_devx_get_obj(mlx5sim_devx_t *devx, uint64_t handle,
             ((on == MLX5SIM_FW_ON_NOTHING) || (found != kind))) {
             return -EINVAL;
         }
-    } else if ((on == MLX5SIM_FW_ON_NOTHING) || (on == MLX5SIM_FW_ON_MKEY)) {
+    } else if ((on == MLX5SIM_FW_ON_NOTHING) || (on == MLX5SIM_FW_ON_MKEY) ||
+               (on == MLX5SIM_FW_ON_GENERAL)) {
         return -EINVAL; /* of nothing that verbs have made */
     } else {
         obj = ((handle >> 32) == 0) ?
@@ -232,6 +236,10 @@ static int mlx5sim_devx_get_obj(mlx5sim_devx_t *devx, uint64_t handle,
     }
 
     devx->obj = obj;
+    if (kind == MLX5SIM_OBJ_GENERAL) {
+        return mlx5sim_devx_general_is(devx, (void*)obj) ? 0 : -EINVAL;
+    }
+
     return (mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_NUMBER) ==
             mlx5sim_devx_number(kind, obj)) ? 0 : -EINVAL;
 }
@@ -415,6 +423,9 @@ static int mlx5sim_devx_destroy(mlx5sim_ctx_t *ctx,
         ((struct ib_uverbs_destroy_srq*)in)->srq_handle =
                 mlx5sim_obj_index(kind, obj);
         ret = mlx5sim_cmd_destroy_srq(&cmd);
+        break;
+    case MLX5SIM_OBJ_GENERAL:
+        ret = mlx5sim_devx_destroy_general((void*)obj);
         break;
     default:
         ((struct ib_uverbs_destroy_qp*)in)->qp_handle =

@@ -290,6 +290,8 @@ TEST_F(test_device_devx_all, each_bit_of_commands_that_are_right)
              {}},
             {create, dct_command(l.c, l.pd, l.cq.number, l.rmp.number, 1),
              nullptr, 16, {}},
+            {create, command(0xa00, 32).set(48, 16, 0x2c).set(99, 5, 8),
+             nullptr, 16, {}},
             {modify, arm, &l.rmp, 16, {}},
             {modify, init, &l.b, 16, {rst}},
             {modify, rtr, &l.b, 16, {rst, init}},
