@@ -32,6 +32,7 @@
 #define MLX5SIM_CAP_OOO_SL_MASK      MLX5SIM_FW_FIELD(312, 1)
 #define MLX5SIM_CAP_LOG_MAX_RA_RES_DC MLX5SIM_FW_FIELD(314, 6)
 #define MLX5SIM_CAP_LOG_MAX_RA_REQ   MLX5SIM_FW_FIELD(330, 6)
+#define MLX5SIM_CAP_RTS2RTS_SPORT    MLX5SIM_FW_FIELD(337, 1)
 #define MLX5SIM_CAP_RTS2RTS_LAG      MLX5SIM_FW_FIELD(338, 1)
 #define MLX5SIM_CAP_LOG_MAX_RA_RES   MLX5SIM_FW_FIELD(346, 6)
 #define MLX5SIM_CAP_DEVICE_MEMORY    MLX5SIM_FW_FIELD(424, 1)
@@ -227,6 +228,7 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     mlx5sim_fw_set(caps, MLX5SIM_CAP_PG, config->odp);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_AFFINITY, lag > 0);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_INIT2_LAG, lag > 0);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_RTS2RTS_SPORT, is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_RTS2RTS_LAG, lag > 0);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_MASTER, lag > 0);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_NUM_LAG_PORTS, lag);

@@ -97,10 +97,12 @@ enum {
 #define MLX5SIM_FW_CQ_UMEM_OFFSET MLX5SIM_FW_FIELD(640, 64)
 #define MLX5SIM_FW_CQ_UMEM        MLX5SIM_FW_FIELD(704, 32)
 
-/** rts2rts_qp_in: what has an extended QPC (qpc_ext), which is behind the QPC
- *  and in the same place for all transitions that have it */
+/** rts2rts_qp_in: the other mask of optional parameters, and whether it has an
+ *  extended QPC (qpc_ext), which is behind that and in the same place for all
+ *  transitions that have it */
 #define MLX5SIM_FW_QPC_EXT        MLX5SIM_FW_FIELD(64, 1)
 #define MLX5SIM_FW_OPT_MASK_EXT   MLX5SIM_FW_FIELD(2112, 64)
+#define MLX5SIM_FW_OPT_MASK_EXT_END 272 /* bytes */
 #define MLX5SIM_FW_QPC_EXT_STREAM MLX5SIM_FW_FIELD(2192, 16)
 #define MLX5SIM_FW_QPC_EXT_END    464 /* bytes */
 

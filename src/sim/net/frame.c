@@ -32,6 +32,14 @@ static void mlx5sim_frame_nodes(const mlx5sim_qp_obj_t *qp,
     }
 }
 
+uint16_t mlx5sim_frame_sport(const mlx5sim_qp_obj_t *qp)
+{
+    return (qp->udp_sport != 0) ?
+           qp->udp_sport :
+           mlx5sim_roce_sport(qp->flow_label & 0xfffff, qp->qp.qpn,
+                              qp->qp.dest_qpn);
+}
+
 void mlx5sim_frame_path(const mlx5sim_qp_obj_t *qp, mlx5sim_roce_path_t *path_p)
 {
     const mlx5sim_config_t *config = mlx5sim_instance_config();
@@ -49,8 +57,7 @@ void mlx5sim_frame_path(const mlx5sim_qp_obj_t *qp, mlx5sim_roce_path_t *path_p)
     path_p->sl      = qp->qp.sl;
     path_p->slid    = qp->qp.lid | qp->qp.path_bits;
     path_p->dlid    = qp->qp.dlid;
-    path_p->sport   = mlx5sim_roce_sport(route->flow_label, qp->qp.qpn,
-                                         qp->qp.dest_qpn);
+    path_p->sport   = mlx5sim_frame_sport(qp);
     mlx5sim_gid_mac(config, route->sgid, path_p->smac);
     mlx5sim_gid_mac(config, route->dgid, path_p->dmac);
     mlx5sim_frame_nodes(qp, path_p);

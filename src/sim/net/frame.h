@@ -11,6 +11,11 @@
  * payload, which is in the memory of its process.
  */
 
+/** UDP source port of all that a connected QP sends on RoCE v2, answers too:
+ *  what a firmware command has given it, or what the kernel chooses
+ *  (mlx5_ib qp.c, mlx5_set_path_udp_sport()). */
+uint16_t mlx5sim_frame_sport(const mlx5sim_qp_obj_t *qp);
+
 /** Path from a connected QP to its peer. */
 void mlx5sim_frame_path(const mlx5sim_qp_obj_t *qp,
                         mlx5sim_roce_path_t *path_p);

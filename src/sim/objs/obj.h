@@ -552,6 +552,7 @@ typedef struct mlx5sim_qp_obj {
     uint8_t          sgid_index, hop_limit, traffic_class, static_rate;
     uint8_t          sq_sig_all;
     uint8_t          lag_port;    /* of a LAG, from 1; 0: any */
+    uint16_t         udp_sport;   /* RoCE v2, 0: as the kernel chooses */
     uint32_t         flow_label;
 } mlx5sim_qp_obj_t;
 

@@ -142,6 +142,7 @@ void mlx5sim_tap_datagram(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
 static void mlx5sim_tap_answer(const mlx5sim_qp_obj_t *qp,
                                const mlx5sim_roce_t *packet, unsigned length)
 {
+    const mlx5sim_qp_obj_t *peer;
     mlx5sim_roce_path_t path;
 
     if (qp->qp.xrc != MLX5SIM_XRC_NONE) {
@@ -150,6 +151,10 @@ static void mlx5sim_tap_answer(const mlx5sim_qp_obj_t *qp,
 
     mlx5sim_frame_path(qp, &path);
     mlx5sim_roce_return(&path);
+    peer = mlx5sim_qp_by_num(qp->qp.dest_qpn);
+    if (peer != NULL) {
+        path.sport = mlx5sim_frame_sport(peer); /* its answer, not ours */
+    }
     mlx5sim_tap_write(&path, packet, length);
 }
 

@@ -418,7 +418,7 @@ static void mlx5sim_incoming_connected(mlx5sim_qp_obj_t *qp,
 
     incoming->path = *path;
     mlx5sim_roce_return(&incoming->path);
-    incoming->path.sport = mlx5sim_roce_sport(0, qp->qp.qpn, qp->qp.dest_qpn);
+    incoming->path.sport = mlx5sim_frame_sport(qp);
     req                  = mlx5sim_incoming_requester(qp, packet->pkey);
     if (!mlx5sim_incoming_decode(qp, packet, is_expected, payload, length,
                                  &message, &wqe, &piece, &place)) {

@@ -3,6 +3,7 @@
 #include <sim/config/identity.h>
 #include <sim/devx/opcode.h>
 #include <sim/instance/instance.h>
+#include <sim/net/frame.h>
 #include <sim/queue/recv.h>
 #include <sim/sched/sq.h>
 #include <sim/uverbs/refuse.h>
@@ -46,8 +47,11 @@ enum {
                               MLX5SIM_DEVX_OPT_RWE
 };
 
-/* opt_param_mask_95_32 (MLX5_QPC_OPT_MASK_32_DCI_STREAM_CHANNEL_ID) */
-#define MLX5SIM_DEVX_OPT_EXT_STREAM 1
+/* opt_param_mask_95_32 (libmlx5, MLX5_QPC_OPT_MASK_32_*) */
+enum {
+    MLX5SIM_DEVX_OPT_EXT_STREAM = 1 << 0,
+    MLX5SIM_DEVX_OPT_EXT_SPORT  = 1 << 2
+};
 
 /* Transitions, with the optional parameters that are taken */
 static const struct {
@@ -371,31 +375,56 @@ static unsigned mlx5sim_devx_leave(mlx5sim_devx_t *devx, unsigned next)
     return mlx5sim_devx_status(mlx5sim_cmd_modify_qp(&cmd));
 }
 
-/* What an extended QPC asks for: to reset a stream. @return status */
+/* Another UDP source port. RoCE v1 has none, and an address vector has its own.
+ * libmlx5 takes it for queue pairs in RTS only. @return status */
+static unsigned mlx5sim_devx_set_sport(const mlx5sim_devx_t *devx,
+                                       unsigned opcode)
+{
+    mlx5sim_qp_obj_t *qp = devx->obj;
+    uint16_t sport       = mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_UDP_SPORT);
+
+    if ((opcode != MLX5SIM_FW_RTS2RTS_QP) || (sport == 0) ||
+        ((qp->qp.type != MLX5SIM_QPT_RC) && (qp->qp.type != MLX5SIM_QPT_UC)) ||
+        !mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(), qp->sgid_index)) {
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    qp->udp_sport = sport;
+    return MLX5SIM_FW_OK;
+}
+
+/* Optional parameters of the other mask: of the QPC a UDP source port, of the
+ * extended one that a stream is reset. Together nobody asks for them.
+ * @return status */
 static unsigned mlx5sim_devx_extended(const mlx5sim_devx_t *devx,
                                       unsigned opcode)
 {
-    uint64_t mask;
+    int is_ext    = mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_QPC_EXT);
+    uint64_t mask = 0;
 
-    if (!mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_QPC_EXT)) {
-        return MLX5SIM_FW_OK;
-    }
-
-    if (devx->fw.in_size < MLX5SIM_FW_QPC_EXT_END) {
+    if (is_ext && (devx->fw.in_size < MLX5SIM_FW_QPC_EXT_END)) {
         return MLX5SIM_FW_BAD_IN_LEN;
     }
 
-    mask = mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_OPT_MASK_EXT);
-    if (mask == 0) {
-        return MLX5SIM_FW_OK;
+    if (devx->fw.in_size >= MLX5SIM_FW_OPT_MASK_EXT_END) {
+        mask = mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_OPT_MASK_EXT);
     }
 
-    return ((mask == MLX5SIM_DEVX_OPT_EXT_STREAM) &&
-            (opcode == MLX5SIM_FW_RTS2RTS_QP) &&
-            (mlx5sim_sq_reset_stream(devx->obj,
-                                     mlx5sim_fw_get(devx->fw.in,
-                                                    MLX5SIM_FW_QPC_EXT_STREAM))
-             == 0)) ? MLX5SIM_FW_OK : MLX5SIM_FW_BAD_PARAM;
+    switch (mask) {
+    case 0:
+        return MLX5SIM_FW_OK;
+    case MLX5SIM_DEVX_OPT_EXT_SPORT:
+        return mlx5sim_devx_set_sport(devx, opcode);
+    case MLX5SIM_DEVX_OPT_EXT_STREAM:
+        return (is_ext && (opcode == MLX5SIM_FW_RTS2RTS_QP) &&
+                (mlx5sim_sq_reset_stream(devx->obj,
+                                         mlx5sim_fw_get(
+                                                 devx->fw.in,
+                                                 MLX5SIM_FW_QPC_EXT_STREAM))
+                 == 0)) ? MLX5SIM_FW_OK : MLX5SIM_FW_BAD_PARAM;
+    default:
+        return MLX5SIM_FW_BAD_PARAM;
+    }
 }
 
 unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx)
@@ -450,10 +479,29 @@ unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx)
         qp->qp.sl = in.dest.sl; /* for who asks: requests have their own */
     }
 
+    if ((opcode == MLX5SIM_FW_INIT2RTR_QP) &&
+        mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(), qp->sgid_index)) {
+        qp->udp_sport = mlx5sim_devx_qpc(devx, MLX5SIM_FW_QPC_UDP_SPORT);
+    }
+
     if (opt_mask & MLX5SIM_DEVX_OPT_LAG) {
         qp->lag_port = port;
     }
     return MLX5SIM_FW_OK;
+}
+
+/* The UDP source port of a QPC. It has none until it knows its peer, and for
+ * datagrams and DC the work request has it. */
+static uint16_t mlx5sim_devx_sport(const mlx5sim_qp_obj_t *qp)
+{
+    if ((qp->qp.state == MLX5SIM_QPS_RESET) ||
+        (qp->qp.state == MLX5SIM_QPS_INIT) ||
+        ((qp->qp.type != MLX5SIM_QPT_RC) && (qp->qp.type != MLX5SIM_QPT_UC)) ||
+        !mlx5sim_gid_is_roce_v2(mlx5sim_instance_config(), qp->sgid_index)) {
+        return 0;
+    }
+
+    return mlx5sim_frame_sport(qp);
 }
 
 /* The path of a QPC */
@@ -472,7 +520,8 @@ mlx5sim_devx_query_path(const mlx5sim_qp_obj_t *qp, uint8_t *qpc)
     memcpy(qpc + MLX5SIM_FW_QPC_RGID_BYTE, qp->qp.dgid, sizeof(qp->qp.dgid));
     if (qp->qp.is_roce) {
         mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_DSCP, qp->traffic_class >> 2);
-        mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_UDP_SPORT, qp->qp.dlid);
+        mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_UDP_SPORT,
+                       mlx5sim_devx_sport(qp));
         mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_ETH_PRIO, qp->qp.sl);
     } else {
         mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_TCLASS, qp->traffic_class);

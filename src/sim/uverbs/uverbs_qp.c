@@ -419,6 +419,7 @@ static int mlx5sim_qp_set_av(mlx5sim_qp_obj_t *qp,
     qp->hop_limit     = dest->hop_limit;
     qp->traffic_class = dest->traffic_class;
     qp->flow_label    = dest->flow_label;
+    qp->udp_sport     = 0;
     memcpy(qp->qp.dgid, dest->dgid, sizeof(qp->qp.dgid));
     if (qp->qp.is_roce && !dest->is_global) {
         return -EINVAL;

@@ -603,6 +603,62 @@ TEST_P(test_device_capture_net, what_is_not_sent_is_not_there)
     EXPECT_EQ(expected, packets(net));
 }
 
+/* Those of the kernel's choice, until they are changed: of what a queue pair
+ * sends, and of what it answers */
+TEST_P(test_device_capture_net, source_ports_of_queue_pairs_are_seen)
+{
+    const network net = this->net();
+    const bool is_v2  = (net.gid_index == 1) || (net.gid_index == 3);
+    const size_t udp  = 14 + ((net.gid_index == 1) ? 40 : 20);
+
+    set_env("MLX5SIM_DEVX", "y");
+    run(1, [=](rank &r) {
+        qp_options options;
+        context c;
+        link_pair l(c, options, net, 65536);
+
+        for (unsigned i = 0; i < 3; ++i) {
+            if (i > 0) {
+                int ret = mlx5dv_modify_qp_udp_sport((i == 1) ? l.a.v : l.b.v,
+                                                     50000 + i);
+                REQUIRE_EQ(is_v2, ret == 0);
+            }
+            l.b.recv(1, l.peer_mem.sge(0, 128));
+            send_wr msg(IBV_WR_SEND, 1, {l.mem.sge(0, 8)});
+            l.a.send(msg);
+            l.scq.good();
+            l.rcq.good();
+        }
+        r.word(0) = l.a.v->qp_num;
+        r.word(1) = l.b.v->qp_num;
+    });
+
+    if (!is_v2) {
+        return;
+    }
+
+    ASSERT_EQ(1u, files().size());
+    capture c(files()[0]);
+    std::vector<unsigned> ports;
+    for (const bytes_t &frame : c.frames) {
+        packet p(c.link, frame);
+
+        EXPECT_EQ(p.icrc(), p.sent_icrc());
+        EXPECT_EQ(4791, (frame[udp + 2] << 8) | frame[udp + 3]);
+        ports.push_back((frame[udp] << 8) | frame[udp + 1]);
+    }
+
+    /* kernel, rdma_calc_flow_label(), rdma_flow_label_to_udp_sport() */
+    uint64_t label = word(0) * word(1);
+    label         ^= label >> 20;
+    label         ^= label >> 40;
+    label         &= 0xfffff;
+    unsigned chosen = (label & 0x3fff) ^ (label >> 14);
+    chosen         |= 0xc000;
+    EXPECT_EQ((std::vector<unsigned>{chosen, chosen, 50001, chosen, 50001,
+                                     50002}), ports);
+}
+
 INSTANTIATE_TEST_SUITE_P(
         networks, test_device_capture_net,
         ::testing::Combine(::testing::ValuesIn(networks),

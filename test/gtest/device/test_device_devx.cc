@@ -467,6 +467,101 @@ TEST_F(test_device_devx, queue_pairs_are_bound_to_ports_of_a_lag)
     });
 }
 
+/* primary_address_path.udp_sport of a QPC */
+unsigned udp_sport(const bytes &qpc)
+{
+    return (qpc[58] << 8) | qpc[59];
+}
+
+TEST_F(test_device_devx, queue_pairs_get_another_udp_source_port)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    run(1, [](rank&) {
+        context c;
+        cq scq(c, 64), rcq(c, 64);
+        qp_options v1, v2, ud;
+
+        for (auto &each : {std::make_pair(&v1, 0), std::make_pair(&v2, 3)}) {
+            REQUIRE_EQ(0, ibv_query_gid(c.ctx, 1, each.second, &c.gid));
+            each.first->path.is_global      = 1;
+            each.first->path.grh.dgid       = c.gid;
+            each.first->path.grh.sgid_index = each.second;
+        }
+        ud.type = IBV_QPT_UD;
+        qp a(c, scq, rcq, v2), b(c, scq, rcq, v2), old(c, scq, rcq, v1);
+        qp datagrams(c, scq, rcq, ud);
+        REQUIRE_EQ(0, udp_sport(query_qp(a)));
+        REQUIRE_EQ(EOPNOTSUPP, mlx5dv_modify_qp_udp_sport(a.v, 50000));
+        a.connect(b.addr(nullptr));
+        b.connect(a.addr(nullptr));
+        old.connect(old.addr(nullptr));
+        datagrams.to_init();
+
+        unsigned chosen = udp_sport(query_qp(a));
+        REQUIRE(chosen >= 0xc000);
+        REQUIRE_EQ(chosen, udp_sport(query_qp(b))); /* numbers are multiplied */
+        REQUIRE_EQ(0, udp_sport(query_qp(old)));
+        REQUIRE_EQ(0, udp_sport(query_qp(datagrams)));
+        REQUIRE_EQ(0, mlx5dv_modify_qp_udp_sport(a.v, 50000));
+        REQUIRE_EQ(50000, udp_sport(query_qp(a)));
+        REQUIRE_EQ(chosen, udp_sport(query_qp(b)));
+        REQUIRE_EQ(EINVAL, mlx5dv_modify_qp_udp_sport(a.v, 0));
+        REQUIRE_EQ(50000, udp_sport(query_qp(a)));
+        REQUIRE_EQ(EINVAL, mlx5dv_modify_qp_udp_sport(old.v, 50000));
+        REQUIRE_EQ(0, udp_sport(query_qp(old)));
+
+        /* too short to say so; together with what nobody knows; and in a state
+         * that it is not for */
+        bytes in = command(modify_qp_size, cmd_rts2rts_qp, a.v->qp_num);
+        bytes out(16);
+        in[qpc_offset + 58] = 0x80;
+        in[271]             = 4;
+        in.resize(271);
+        REQUIRE_EQ(0, mlx5dv_devx_qp_modify(a.v, in.data(), in.size(),
+                                            out.data(), out.size()));
+        REQUIRE_EQ(50000, udp_sport(query_qp(a)));
+        in.resize(272);
+        for (uint8_t mask : {5, 6, 12, 8}) {
+            in[271] = mask;
+            REQUIRE_EQ(EREMOTEIO, mlx5dv_devx_qp_modify(a.v, in.data(),
+                                                        in.size(), out.data(),
+                                                        out.size()));
+            REQUIRE_EQ(3, out[0]);
+        }
+        REQUIRE_EQ(50000, udp_sport(query_qp(a)));
+        in[271] = 4;
+        REQUIRE_EQ(0, mlx5dv_devx_qp_modify(a.v, in.data(), in.size(),
+                                            out.data(), out.size()));
+        REQUIRE_EQ(0x8000, udp_sport(query_qp(a)));
+
+        in      = command(modify_qp_size, cmd_init2init_qp,
+                          datagrams.v->qp_num);
+        in[271] = 4;
+        in[qpc_offset + 58] = 0x80;
+        REQUIRE_EQ(EREMOTEIO, mlx5dv_devx_qp_modify(datagrams.v, in.data(),
+                                                    in.size(), out.data(),
+                                                    out.size()));
+        REQUIRE_EQ(3, out[0]);
+
+        /* it is chosen again when there is another peer */
+        ibv_qp_attr attr = {};
+        attr.qp_state    = IBV_QPS_RESET;
+        REQUIRE_EQ(0, ibv_modify_qp(a.v, &attr, IBV_QP_STATE));
+        a.connect(b.addr(nullptr));
+        REQUIRE_EQ(chosen, udp_sport(query_qp(a)));
+    });
+}
+
+TEST_F(test_device_devx, infiniband_has_no_udp_source_port)
+{
+    run(1, [](rank&) {
+        loop l;
+
+        REQUIRE_EQ(0, udp_sport(query_qp(l.a)));
+        REQUIRE_EQ(EOPNOTSUPP, mlx5dv_modify_qp_udp_sport(l.a.v, 50000));
+    });
+}
+
 TEST_F(test_device_devx, without_a_lag_there_is_nothing_to_be_bound_to)
 {
     for (const char *link : {"ib", "roce"}) {

@@ -152,6 +152,32 @@ TEST_F(test_device_devx_objs, queries_tell_what_was_asked_for)
 }
 
 /* UCX has completion queues by verbs, if it is told so, and all of 1.13.1 */
+TEST_F(test_device_devx_objs, a_command_gives_the_udp_source_port)
+{
+    set_env("MLX5SIM_LINK", "roce");
+    run(1, [](rank&) {
+        devx_loop l;
+        unsigned status;
+        union ibv_gid v2;
+
+        REQUIRE_EQ(0, ibv_query_gid(l.c.ctx, 1, 3, &v2));
+        command rtr = init2rtr_command(l.c, l.a.number, l.b.number);
+        rtr.set(qpc_bit + 464, 16, 0x1234); /* on RoCE v1: there is none */
+        REQUIRE_EQ(0, l.a.modify(rst2init_command(l.a.number), &status));
+        REQUIRE_EQ(0, l.a.modify(rtr, &status));
+        bytes q = l.a.query(fw_query_qp, fw_queue_size);
+        REQUIRE_EQ(0, get(q, qpc_bit + 464, 16));
+
+        REQUIRE_EQ(0, l.a.modify(command(fw_2rst, 16, l.a.number), &status));
+        REQUIRE_EQ(0, l.a.modify(rst2init_command(l.a.number), &status));
+        rtr.set(qpc_bit + 264, 8, 3);
+        memcpy(&rtr.in[qpc_bit / 8 + 40], v2.raw, sizeof(v2));
+        REQUIRE_EQ(0, l.a.modify(rtr, &status));
+        q = l.a.query(fw_query_qp, fw_queue_size);
+        REQUIRE_EQ(0x1234, get(q, qpc_bit + 464, 16));
+    });
+}
+
 TEST_F(test_device_devx_objs, queue_pairs_take_queues_of_verbs)
 {
     run(1, [](rank&) {
