@@ -36,6 +36,11 @@
  *  says is not public. */
 #define MLX5SIM_LOG_QPN_RESERVED 8
 
+/** Elements of the send scheduler: the largest share of one, and how many
+ *  leaves a device has, 2^n. What an adapter says is not public. */
+#define MLX5SIM_MAX_SCHED_SHARE      100
+#define MLX5SIM_LOG_MAX_SCHED_LEAVES 10
+
 /** Link layer of all ports: value of MLX5SIM_LINK. */
 typedef enum {
     MLX5SIM_LINK_IB,

@@ -12,6 +12,7 @@
 #define MLX5SIM_FW_CAP_ATOMIC_CUR       ((3 << 1) | 1)
 #define MLX5SIM_FW_CAP_DEVICE_MEM(_op_mod) (((_op_mod) >> 1) == 0xf)
 #define MLX5SIM_FW_CAP_NIC_FLOW(_op_mod)   (((_op_mod) >> 1) == 7)
+#define MLX5SIM_FW_CAP_QOS(_op_mod)        (((_op_mod) >> 1) == 0xc)
 #define MLX5SIM_FW_CAP_GENERAL_2(_op_mod)  (((_op_mod) >> 1) == 0x20)
 
 /* cmd_hca_cap */
@@ -42,6 +43,7 @@
 #define MLX5SIM_CAP_INIT2_LAG        MLX5SIM_FW_FIELD(504, 1)
 #define MLX5SIM_CAP_CQE_VERSION      MLX5SIM_FW_FIELD(508, 4)
 #define MLX5SIM_CAP_DCT              MLX5SIM_FW_FIELD(538, 1)
+#define MLX5SIM_CAP_QOS              MLX5SIM_FW_FIELD(539, 1)
 #define MLX5SIM_CAP_ROCE             MLX5SIM_FW_FIELD(541, 1)
 #define MLX5SIM_CAP_ATOMIC           MLX5SIM_FW_FIELD(542, 1)
 #define MLX5SIM_CAP_PG               MLX5SIM_FW_FIELD(551, 1)
@@ -57,6 +59,21 @@
 #define MLX5SIM_CAP_LAST_RMP         904
 #define MLX5SIM_CAP_LAST_TYPES       1088
 #define MLX5SIM_CAP_LAST_STREAMS     1432
+
+/* qos_cap: elements of the send scheduler, types of which are bits:
+ * deficit-weighted round robin over nodes and queue groups. Send queues (SQ)
+ * there are none, but libmlx5 asks for the next two only with these. */
+#define MLX5SIM_CAP_NIC_SQ_SCHED   MLX5SIM_FW_FIELD(8, 1)
+#define MLX5SIM_CAP_NIC_SHARE      MLX5SIM_FW_FIELD(9, 1)
+#define MLX5SIM_CAP_NIC_RATE       MLX5SIM_FW_FIELD(10, 1)
+#define MLX5SIM_CAP_NIC_QP_SCHED   MLX5SIM_FW_FIELD(33, 1)
+#define MLX5SIM_CAP_LOG_MAX_LEAVES MLX5SIM_FW_FIELD(43, 5)
+#define MLX5SIM_CAP_MAX_SHARE      MLX5SIM_FW_FIELD(224, 32)
+#define MLX5SIM_CAP_NIC_ELEMENTS   MLX5SIM_FW_FIELD(256, 16)
+#define MLX5SIM_CAP_NIC_TSARS      MLX5SIM_FW_FIELD(272, 16)
+#define MLX5SIM_CAP_QOS_LAST       288
+#define MLX5SIM_SCHED_ELEMENTS     0x11
+#define MLX5SIM_SCHED_TSARS        0x1
 
 /* cmd_hca_cap_2 */
 #define MLX5SIM_CAP_LOG_QPN_RESERVED MLX5SIM_FW_FIELD(147, 5)
@@ -211,10 +228,11 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     mlx5sim_fw_set(caps, MLX5SIM_CAP_OOO_SL_MASK, !is_roce);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ, 4);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES, 4);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_QPC_EXT, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_QOS, 1);
     if (mlx5sim_config_has_dc(config)) {
         mlx5sim_fw_set(caps, MLX5SIM_CAP_DCT, 1);
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LAG_DCT, lag > 0);
-        mlx5sim_fw_set(caps, MLX5SIM_CAP_QPC_EXT, 1);
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_REQ_DC, 4);
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_RA_RES_DC, 4);
     }
@@ -238,7 +256,8 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
     }
     if (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_TYPES / 8) {
         mlx5sim_fw_set(caps, MLX5SIM_CAP_GENERAL_TYPES,
-                       1ull << MLX5SIM_FW_TYPE_RESERVED_QPN);
+                       (1ull << MLX5SIM_FW_TYPE_RESERVED_QPN) |
+                       (1ull << MLX5SIM_FW_TYPE_SCHED));
     }
     if (mlx5sim_config_has_dc(config) &&
         (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_STREAMS / 8)) {
@@ -247,6 +266,26 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
         mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_ERRORED,
                        MLX5SIM_LOG_MAX_ERRORED);
     }
+    return MLX5SIM_FW_OK;
+}
+
+static unsigned mlx5sim_fw_qos_caps(mlx5sim_fw_t *fw)
+{
+    uint8_t *caps = fw->out + MLX5SIM_FW_CAP;
+
+    if (fw->out_size < MLX5SIM_FW_CAP + MLX5SIM_CAP_QOS_LAST / 8) {
+        return MLX5SIM_FW_BAD_OUT_LEN;
+    }
+
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_SQ_SCHED, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_SHARE, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_RATE, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_QP_SCHED, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_LEAVES,
+                   MLX5SIM_LOG_MAX_SCHED_LEAVES);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_MAX_SHARE, MLX5SIM_MAX_SCHED_SHARE);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_ELEMENTS, MLX5SIM_SCHED_ELEMENTS);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_TSARS, MLX5SIM_SCHED_TSARS);
     return MLX5SIM_FW_OK;
 }
 
@@ -320,6 +359,10 @@ unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
 
     if (MLX5SIM_FW_CAP_DEVICE_MEM(op_mod) && config->dm) {
         return mlx5sim_fw_device_mem_caps(fw);
+    }
+
+    if (MLX5SIM_FW_CAP_QOS(op_mod)) {
+        return mlx5sim_fw_qos_caps(fw);
     }
 
     if (MLX5SIM_FW_CAP_GENERAL_2(op_mod)) {

@@ -29,8 +29,9 @@ enum {
 int mlx5sim_fw_is_atomic_caps(unsigned op_mod);
 
 /** QUERY_HCA_CAP: general capabilities (current and largest possible ones are
- *  the same), more general ones, atomics, on-demand paging, device memory.
- *  Others are refused as a bad parameter, as by firmware without the group. */
+ *  the same), more general ones, the send scheduler, atomics, on-demand paging,
+ *  device memory. Others are refused as a bad parameter, as by firmware without
+ *  the group. */
 unsigned mlx5sim_fw_query_caps(const mlx5sim_config_t *config,
                                mlx5sim_fw_t *fw);
 

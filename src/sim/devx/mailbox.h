@@ -66,6 +66,8 @@ enum {
     MLX5SIM_FW_DCTC        = 16,
     MLX5SIM_FW_DCT_SIZE    = 128, /* create_dct_in, query_dct_out */
     MLX5SIM_FW_RESERVED_QPN_SIZE = 32, /* create_reserved_qpn_in */
+    MLX5SIM_FW_SCHED_SIZE  = 144, /* create_sched_elem_in, and the reply to a
+                                     query */
     MLX5SIM_FW_CREATE_SIZE = 272 /* a list of an mkey comes behind */
 };
 
@@ -88,8 +90,18 @@ enum {
 /** Types of general objects (MLX5_OBJ_TYPE_* of libmlx5's mlx5_ifc.h), which
  *  are bits of cmd_hca_cap.general_obj_types, too */
 enum {
+    MLX5SIM_FW_TYPE_SCHED        = 0x26, /* SCHEDULING_ELEMENT */
     MLX5SIM_FW_TYPE_RESERVED_QPN = 0x2c
 };
+
+/** sched_elem behind the header, and the sched_context in it */
+#define MLX5SIM_FW_SCHED_SELECT    MLX5SIM_FW_FIELD(128, 64)
+#define MLX5SIM_FW_SCHED_HIERARCHY MLX5SIM_FW_FIELD(192, 8)
+#define MLX5SIM_FW_SCHED_ELEMENT   MLX5SIM_FW_FIELD(384, 8)
+#define MLX5SIM_FW_SCHED_TSAR      MLX5SIM_FW_FIELD(424, 8)
+#define MLX5SIM_FW_SCHED_PARENT    MLX5SIM_FW_FIELD(448, 32)
+#define MLX5SIM_FW_SCHED_SHARE     MLX5SIM_FW_FIELD(544, 32)
+#define MLX5SIM_FW_SCHED_MAX       MLX5SIM_FW_FIELD(576, 32)
 
 /** create_qp_in, create_cq_in: behind the context */
 #define MLX5SIM_FW_QP_UMEM_OFFSET MLX5SIM_FW_FIELD(2048, 64)
@@ -104,6 +116,8 @@ enum {
 #define MLX5SIM_FW_OPT_MASK_EXT   MLX5SIM_FW_FIELD(2112, 64)
 #define MLX5SIM_FW_OPT_MASK_EXT_END 272 /* bytes */
 #define MLX5SIM_FW_QPC_EXT_STREAM MLX5SIM_FW_FIELD(2192, 16)
+#define MLX5SIM_FW_QPC_EXT_REQ_LEAF  MLX5SIM_FW_FIELD(2208, 32)
+#define MLX5SIM_FW_QPC_EXT_RESP_LEAF MLX5SIM_FW_FIELD(2240, 32)
 #define MLX5SIM_FW_QPC_EXT_END    464 /* bytes */
 
 /** qpc; the path is ads */

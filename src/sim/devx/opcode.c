@@ -97,7 +97,7 @@ static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
     MLX5SIM_FW_REFUSED(0x940, "ALLOC_MODIFY_HEADER_CONTEXT", CREATE, NOTHING),
     /* how long depends on the type of the object: uverbs_devx_general.c */
     MLX5SIM_FW_DONE(CREATE_GENERAL_OBJECT, CREATE, GENERAL, 16, 16,
-                    "general_obj_in_cmd_hdr, reserved_qpn",
+                    "general_obj_in_cmd_hdr, reserved_qpn, sched_elem",
                     "libmlx5 mlx5.c, UCX ib_mlx5dv_md.c"),
 
     MLX5SIM_FW_DONE(RST2INIT_QP, MODIFY, QP, MLX5SIM_FW_MODIFY_SIZE, 16,
@@ -143,8 +143,8 @@ static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
     MLX5SIM_FW_NO_OBJECT(0x917, "MODIFY_RQT", MODIFY, NULL),
     MLX5SIM_FW_NO_OBJECT(0x936, "SET_FLOW_TABLE_ENTRY", MODIFY, "set_fte_in"),
     MLX5SIM_FW_NO_OBJECT(0x93c, "MODIFY_FLOW_TABLE", MODIFY, NULL),
-    MLX5SIM_FW_ASKED(0xa01, "MODIFY_GENERAL_OBJECT", MODIFY, GENERAL,
-                     "general_obj_in_cmd_hdr", NULL),
+    MLX5SIM_FW_DONE(MODIFY_GENERAL_OBJECT, MODIFY, GENERAL, 16, 16,
+                    "general_obj_in_cmd_hdr, sched_elem", "libmlx5 mlx5.c"),
 
     MLX5SIM_FW_DONE(QUERY_MKEY, QUERY, MKEY, 16,
                     MLX5SIM_FW_MKC + MLX5SIM_FW_MKC_SIZE, "query_mkey_in, mkc",
@@ -184,8 +184,8 @@ static const mlx5sim_fw_opcode_t mlx5sim_fw_opcodes[] = {
     MLX5SIM_FW_NO_OBJECT(0x93f, "QUERY_PACKET_REFORMAT_CONTEXT", QUERY, NULL),
     MLX5SIM_FW_NO_OBJECT(0x942, "QUERY_MODIFY_HEADER_CONTEXT", QUERY,
                          "general_obj_in_cmd_hdr"),
-    MLX5SIM_FW_ASKED(0xa02, "QUERY_GENERAL_OBJECT", QUERY, GENERAL,
-                     "general_obj_in_cmd_hdr", NULL)
+    MLX5SIM_FW_DONE(QUERY_GENERAL_OBJECT, QUERY, GENERAL, 16, 16,
+                    "general_obj_in_cmd_hdr, sched_elem", NULL)
 };
 
 static const mlx5sim_fw_opcode_t mlx5sim_fw_newer =

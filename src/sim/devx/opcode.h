@@ -40,7 +40,9 @@ enum {
     MLX5SIM_FW_CREATE_RMP              = 0x90c,
     MLX5SIM_FW_MODIFY_RMP              = 0x90d,
     MLX5SIM_FW_QUERY_RMP               = 0x90f,
-    MLX5SIM_FW_CREATE_GENERAL_OBJECT   = 0xa00
+    MLX5SIM_FW_CREATE_GENERAL_OBJECT   = 0xa00,
+    MLX5SIM_FW_MODIFY_GENERAL_OBJECT   = 0xa01,
+    MLX5SIM_FW_QUERY_GENERAL_OBJECT    = 0xa02
 };
 
 /** By which method of the kernel a command comes, as devx_is_general_cmd(),

@@ -315,10 +315,21 @@ typedef struct mlx5sim_klm {
  *  (IBTA volume 1), so there are fewer objects than blocks. */
 #define MLX5SIM_QPN_RESERVED (1u << 23)
 
+/** An element of the send scheduler. */
+typedef struct mlx5sim_sched {
+    uint32_t element;             /* node or leaf, as commands have it */
+    uint32_t parent;              /* node: index of the object, 0: it is a
+                                     root */
+    uint32_t share;               /* of the parent's, relative to others */
+    uint32_t max;                 /* Mbit/s, 0: no limit */
+} mlx5sim_sched_t;
+
 /** A general object of the firmware (PRM: CREATE_GENERAL_OBJECT). */
 typedef struct mlx5sim_general {
     mlx5sim_obj_t    o;
     uint32_t         type;        /* MLX5SIM_FW_TYPE_* */
+    mlx5sim_sched_t  sched;
+    _Atomic uint32_t refs;        /* elements below, and queue pairs */
 } mlx5sim_general_t;
 
 
@@ -553,6 +564,8 @@ typedef struct mlx5sim_qp_obj {
     uint8_t          sq_sig_all;
     uint8_t          lag_port;    /* of a LAG, from 1; 0: any */
     uint16_t         udp_sport;   /* RoCE v2, 0: as the kernel chooses */
+    uint32_t         sched_leaves[2]; /* of the send scheduler, 0: none: for
+                                     requests, for answers */
     uint32_t         flow_label;
 } mlx5sim_qp_obj_t;
 

@@ -137,6 +137,10 @@ static const struct {
      MLX5SIM_FAULT_MODIFY_SRQ},
     {MLX5SIM_FW_QUERY_MKEY, mlx5sim_devx_query_mkey, MLX5SIM_FAULT_NONE},
     {MLX5SIM_FW_CREATE_GENERAL_OBJECT, mlx5sim_devx_create_general,
+     MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_MODIFY_GENERAL_OBJECT, mlx5sim_devx_modify_general,
+     MLX5SIM_FAULT_NONE},
+    {MLX5SIM_FW_QUERY_GENERAL_OBJECT, mlx5sim_devx_query_general,
      MLX5SIM_FAULT_NONE}
 };
 

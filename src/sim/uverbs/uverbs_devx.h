@@ -64,10 +64,11 @@ unsigned mlx5sim_devx_modify_rmp(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_xrc_srq(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_arm_xrc_srq(mlx5sim_devx_t *devx);
 
-/** On general objects: who makes one, its number, whether a command names that
- *  and its type (kernel, devx_is_valid_obj_id()), and how it goes: 0 or -errno.
- */
+/** On general objects; the number of one, whether a command names that and its
+ *  type (kernel, devx_is_valid_obj_id()), and how it goes: 0 or -errno. */
 unsigned mlx5sim_devx_create_general(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_modify_general(mlx5sim_devx_t *devx);
+unsigned mlx5sim_devx_query_general(mlx5sim_devx_t *devx);
 uint32_t mlx5sim_devx_general_number(const mlx5sim_general_t *general);
 int mlx5sim_devx_general_is(const mlx5sim_devx_t *devx,
                             const mlx5sim_general_t *general);

@@ -4,6 +4,7 @@
 #include <sim/limit/limit.h>
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_devx.h>
+#include <sim/uverbs/uverbs_sched.h>
 
 #include <errno.h>
 
@@ -42,25 +43,36 @@ static unsigned mlx5sim_devx_check_reserved_qpn(const mlx5sim_devx_t *devx)
             MLX5SIM_LOG_QPN_RESERVED) ? MLX5SIM_FW_OK : MLX5SIM_FW_BAD_PARAM;
 }
 
+/* Of a type that the device does not have, or for what it has not.
+ * @return status */
+static unsigned mlx5sim_devx_refuse_type(void)
+{
+    (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
+    return MLX5SIM_FW_BAD_OP;
+}
+
 unsigned mlx5sim_devx_create_general(mlx5sim_devx_t *devx)
 {
     uint32_t type = mlx5sim_fw_get(devx->fw.in, MLX5SIM_FW_GENERAL_TYPE);
     mlx5sim_general_t *general;
     unsigned status;
 
-    if (type != MLX5SIM_FW_TYPE_RESERVED_QPN) {
-        (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
-        return MLX5SIM_FW_BAD_OP;
-    }
-
-    status = mlx5sim_devx_check_reserved_qpn(devx);
-    if (status != MLX5SIM_FW_OK) {
-        return status;
+    if ((type != MLX5SIM_FW_TYPE_RESERVED_QPN) &&
+        (type != MLX5SIM_FW_TYPE_SCHED)) {
+        return mlx5sim_devx_refuse_type();
     }
 
     general = mlx5sim_limit_alloc(devx->ctx, MLX5SIM_OBJ_GENERAL);
     if (general == NULL) {
         return mlx5sim_devx_status(-errno);
+    }
+
+    status = (type == MLX5SIM_FW_TYPE_SCHED) ?
+             mlx5sim_sched_create(devx, general) :
+             mlx5sim_devx_check_reserved_qpn(devx);
+    if (status != MLX5SIM_FW_OK) {
+        mlx5sim_obj_free(MLX5SIM_OBJ_GENERAL, general);
+        return status;
     }
 
     general->type    = type;
@@ -70,8 +82,29 @@ unsigned mlx5sim_devx_create_general(mlx5sim_devx_t *devx)
     return MLX5SIM_FW_OK;
 }
 
+unsigned mlx5sim_devx_modify_general(mlx5sim_devx_t *devx)
+{
+    const mlx5sim_general_t *general = devx->obj;
+
+    return (general->type == MLX5SIM_FW_TYPE_SCHED) ?
+           mlx5sim_sched_modify(devx) : mlx5sim_devx_refuse_type();
+}
+
+unsigned mlx5sim_devx_query_general(mlx5sim_devx_t *devx)
+{
+    const mlx5sim_general_t *general = devx->obj;
+
+    return (general->type == MLX5SIM_FW_TYPE_SCHED) ?
+           mlx5sim_sched_query(devx) : mlx5sim_devx_refuse_type();
+}
+
 int mlx5sim_devx_destroy_general(mlx5sim_general_t *general)
 {
+    if (atomic_load(&general->refs) != 0) {
+        return -EBUSY;
+    }
+
+    mlx5sim_sched_drop(general);
     mlx5sim_obj_free(MLX5SIM_OBJ_GENERAL, general);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_devx.h>
 #include <sim/uverbs/uverbs_objs.h>
+#include <sim/uverbs/uverbs_sched.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -50,6 +51,7 @@ enum {
 /* opt_param_mask_95_32 (libmlx5, MLX5_QPC_OPT_MASK_32_*) */
 enum {
     MLX5SIM_DEVX_OPT_EXT_STREAM = 1 << 0,
+    MLX5SIM_DEVX_OPT_EXT_LEAVES = 1 << 1,
     MLX5SIM_DEVX_OPT_EXT_SPORT  = 1 << 2
 };
 
@@ -394,8 +396,8 @@ static unsigned mlx5sim_devx_set_sport(const mlx5sim_devx_t *devx,
 }
 
 /* Optional parameters of the other mask: of the QPC a UDP source port, of the
- * extended one that a stream is reset. Together nobody asks for them.
- * @return status */
+ * extended one that a stream is reset, and leaves of the send scheduler.
+ * Together nobody asks for them. @return status */
 static unsigned mlx5sim_devx_extended(const mlx5sim_devx_t *devx,
                                       unsigned opcode)
 {
@@ -415,6 +417,10 @@ static unsigned mlx5sim_devx_extended(const mlx5sim_devx_t *devx,
         return MLX5SIM_FW_OK;
     case MLX5SIM_DEVX_OPT_EXT_SPORT:
         return mlx5sim_devx_set_sport(devx, opcode);
+    case MLX5SIM_DEVX_OPT_EXT_LEAVES:
+        return (is_ext && ((opcode == MLX5SIM_FW_INIT2INIT_QP) ||
+                           (opcode == MLX5SIM_FW_RTS2RTS_QP))) ?
+               mlx5sim_sched_bind(devx) : MLX5SIM_FW_BAD_PARAM;
     case MLX5SIM_DEVX_OPT_EXT_STREAM:
         return (is_ext && (opcode == MLX5SIM_FW_RTS2RTS_QP) &&
                 (mlx5sim_sq_reset_stream(devx->obj,

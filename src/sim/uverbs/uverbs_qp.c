@@ -18,6 +18,7 @@
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_dc.h>
 #include <sim/uverbs/uverbs_objs.h>
+#include <sim/uverbs/uverbs_sched.h>
 #include <sim/uverbs/uverbs_xrc.h>
 
 #include <errno.h>
@@ -452,6 +453,7 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     qp->is_rung        = 0;
     qp->is_remote      = 0;
     mlx5sim_unlock(&qp->rung_lock);
+    mlx5sim_sched_unbind(qp);
     qp->sq_head        = 0;
     qp->rq_head        = 0;
     qp->ahead.num      = 0;
@@ -765,6 +767,7 @@ int mlx5sim_cmd_destroy_qp(mlx5sim_cmd_t *cmd)
                                                    offsetof(struct ibv_qp,
                                                             events_completed));
     mlx5sim_qp_refs_add(qp, -1);
+    mlx5sim_sched_unbind(qp);
     mlx5sim_qp_uuar_put(cmd->ctx, qp->uuar_class, qp->uuar);
     mlx5sim_obj_free(MLX5SIM_OBJ_QP, qp);
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));

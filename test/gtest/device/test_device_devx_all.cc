@@ -267,6 +267,14 @@ TEST_F(test_device_devx_all, each_bit_of_commands_that_are_right)
         object key(l.c.ctx, ksm);
         object dct(l.c.ctx, dct_command(l.c, l.pd, l.cq.number, l.rmp.number,
                                         1));
+        /* elements of the scheduler: a root, and a node below it */
+        command element(0xa00, 144), change(0xa01, 144);
+        element.set(48, 16, 0x26).set(192, 8, 3);
+        object root(l.c.ctx, element);
+        element.set(448, 32, root.number);
+        object node(l.c.ctx, element);
+        change.set(48, 16, 0x26).set(64, 32, node.number).set(192, 8, 3);
+        change.set(128, 64, 3).set(544, 32, 64);
         const command rst(fw_2rst, 16, l.b.number);
         const command init = rst2init_command(l.b.number);
         const command rtr  = init2rtr_command(l.c, l.b.number, l.a.number);
@@ -292,11 +300,18 @@ TEST_F(test_device_devx_all, each_bit_of_commands_that_are_right)
              nullptr, 16, {}},
             {create, command(0xa00, 32).set(48, 16, 0x2c).set(99, 5, 8),
              nullptr, 16, {}},
+            {create, element, nullptr, 16, {}},
+            {modify, change, &node, 16, {}},
+            {query, command(0xa02).set(48, 16, 0x26).set(64, 32, node.number),
+             &node, 144, {}},
             {modify, arm, &l.rmp, 16, {}},
             {modify, init, &l.b, 16, {rst}},
             {modify, rtr, &l.b, 16, {rst, init}},
             {modify, rts, &l.b, 16, {rst, init, rtr}},
             {modify, command(fw_rts2rts, 464, l.b.number), &l.b, 16,
+             {rst, init, rtr, rts}},
+            {modify, command(fw_rts2rts, 464, l.b.number).set(64, 1, 1)
+                             .set(2112, 64, 2), &l.b, 16,
              {rst, init, rtr, rts}},
             {modify, command(fw_2err, 16, l.b.number), &l.b, 16, {rst, init}},
             {modify, rst, &l.b, 16, {rst, init}},

@@ -2,12 +2,13 @@
 
 /*
  * General objects of the firmware: blocks of reserved numbers of queue pairs,
- * by hand and as libmlx5 asks for them.
+ * and elements of the send scheduler, by hand and as libmlx5 asks for them.
  */
 
 #include <device/device_devx.h>
 
 #include <array>
+#include <memory>
 #include <set>
 
 using namespace device;
@@ -17,14 +18,18 @@ namespace {
 enum status_t {
     bad_op     = 0x02,
     bad_param  = 0x03,
+    bad_res    = 0x05,
     no_res     = 0x0f,
-    bad_in_len = 0x50
+    bad_state  = 0x10,
+    bad_in_len = 0x50,
+    bad_out_len = 0x51
 };
 
 enum {
     fw_create_general = 0xa00,
     fw_modify_general = 0xa01,
     fw_query_general  = 0xa02,
+    type_sched        = 0x26,
     type_reserved_qpn = 0x2c
 };
 
@@ -52,6 +57,56 @@ command reserve_command(unsigned log = log_block)
 {
     return general_command(fw_create_general, type_reserved_qpn, 32)
             .set(99, 5, log);
+}
+
+const size_t   sched_size = 144;
+const unsigned node = 0, leaf = 4; /* types of elements */
+const unsigned share_flag = 1, max_flag = 2;
+
+/* An element of the scheduler, or a change of it */
+command sched_command(unsigned opcode, unsigned element, uint32_t parent,
+                      uint32_t share = 0, uint32_t max = 0,
+                      uint32_t number = 0)
+{
+    return general_command(opcode, type_sched, sched_size, number)
+            .set(192, 8, 3).set(384, 8, element).set(448, 32, parent)
+            .set(544, 32, share).set(576, 32, max);
+}
+
+command element_command(unsigned element, uint32_t parent, uint32_t share = 0,
+                        uint32_t max = 0)
+{
+    return sched_command(fw_create_general, element, parent, share, max);
+}
+
+/* A queue pair is to belong to leaves */
+command bind_command(unsigned opcode, uint32_t qpn, uint32_t request,
+                     uint32_t answer)
+{
+    return command(opcode, fw_extended_size, qpn).set(64, 1, 1)
+            .set(2112, 64, 2).set(2208, 32, request).set(2240, 32, answer);
+}
+
+int bind(ibv_qp *v, const command &c, unsigned *status_p)
+{
+    bytes out(16);
+    int ret = mlx5dv_devx_qp_modify(v, c.in.data(), c.in.size(), out.data(),
+                                    out.size());
+
+    *status_p = out[0];
+    return ret;
+}
+
+bytes query_element(const object &o)
+{
+    command q = general_command(fw_query_general, type_sched, 16, o.number);
+    bytes out(sched_size);
+
+    REQUIRE_EQ(0, mlx5dv_devx_obj_query(o.v, q.in.data(), q.in.size(),
+                                        out.data(), out.size()));
+    REQUIRE_EQ(0, out[0]);
+    REQUIRE_EQ(3, get(out, 192, 8));
+    return out;
 }
 
 /* Status of a creation that is refused */
@@ -243,5 +298,263 @@ TEST_F(test_device_devx_general, wrong_fields_are_refused)
         REQUIRE_EQ(EINVAL, o.modify(m, &status));
         REQUIRE_EQ(EINVAL, o.modify(command(fw_query_qp, 16, o.number),
                                     &status));
+    });
+}
+
+TEST_F(test_device_devx_general, capabilities_tell_of_the_scheduler)
+{
+    run(1, [](rank&) {
+        context c;
+        bytes out = caps(c.ctx, 0);
+
+        REQUIRE_EQ(1, get(out, 128 + 539, 1)); /* quality of service */
+        REQUIRE_EQ(1, get(out, 128 + 290, 1)); /* extended QPC */
+        REQUIRE(get(out, 128 + 1024, 64) & (1ull << type_sched));
+        out = caps(c.ctx, 0xc);
+        REQUIRE_EQ(7, get(out, 128 + 8, 3));   /* of SQs, shares, limits */
+        REQUIRE_EQ(1, get(out, 128 + 33, 1));  /* of queue pairs */
+        REQUIRE_EQ(10, get(out, 128 + 43, 5));
+        REQUIRE_EQ(100, get(out, 128 + 224, 32));
+        REQUIRE_EQ(0x11, get(out, 128 + 256, 16));
+        REQUIRE_EQ(0x01, get(out, 128 + 272, 16));
+    });
+}
+
+/* By libmlx5: a tree, changes, and messages of a queue pair that belongs to a
+ * leaf, which can't go meanwhile */
+TEST_F(test_device_devx_general, queue_pairs_belong_to_leaves)
+{
+    run(1, [](rank&) {
+        loop l;
+        mlx5dv_sched_attr attr = {};
+        mlx5dv_sched_node *root, *below;
+        mlx5dv_sched_leaf *first, *second;
+
+        root = mlx5dv_sched_node_create(l.c.ctx, &attr);
+        REQUIRE(root != nullptr);
+        attr.parent     = root;
+        attr.flags      = share_flag | max_flag;
+        attr.bw_share   = 7;
+        attr.max_avg_bw = 4096;
+        below           = mlx5dv_sched_node_create(l.c.ctx, &attr);
+        REQUIRE(below != nullptr);
+        attr.parent = below;
+        first       = mlx5dv_sched_leaf_create(l.c.ctx, &attr);
+        second      = mlx5dv_sched_leaf_create(l.c.ctx, &attr);
+        REQUIRE(first != nullptr);
+        REQUIRE(second != nullptr);
+        attr.max_avg_bw = 1;
+        REQUIRE_EQ(0, mlx5dv_sched_leaf_modify(first, &attr));
+        attr.parent = root;
+        REQUIRE_EQ(0, mlx5dv_sched_node_modify(below, &attr));
+
+        auto message = [&] {
+            l.b.recv(1, l.peer_mem.sge(0, 64));
+            send_wr wr(IBV_WR_SEND, 1, {l.mem.sge(0, 64)});
+            l.a.send(wr);
+            l.scq.good();
+            l.peer_cq.good();
+        };
+
+        REQUIRE_EQ(0, mlx5dv_modify_qp_sched_elem(l.a.v, first, second));
+        message();
+        REQUIRE_EQ(EBUSY, mlx5dv_sched_leaf_destroy(first));
+        REQUIRE_EQ(EBUSY, mlx5dv_sched_leaf_destroy(second));
+        REQUIRE_EQ(EBUSY, mlx5dv_sched_node_destroy(below));
+        REQUIRE_EQ(0, mlx5dv_modify_qp_sched_elem(l.a.v, first, nullptr));
+        REQUIRE_EQ(0, mlx5dv_sched_leaf_destroy(second));
+        REQUIRE_EQ(EBUSY, mlx5dv_sched_leaf_destroy(first));
+        REQUIRE_EQ(0, mlx5dv_modify_qp_sched_elem(l.a.v, first, first));
+        message();
+        REQUIRE_EQ(0, mlx5dv_modify_qp_sched_elem(l.a.v, nullptr, nullptr));
+        message();
+        REQUIRE_EQ(0, mlx5dv_sched_leaf_destroy(first));
+        REQUIRE_EQ(EBUSY, mlx5dv_sched_node_destroy(root));
+        REQUIRE_EQ(0, mlx5dv_sched_node_destroy(below));
+        REQUIRE_EQ(0, mlx5dv_sched_node_destroy(root));
+    });
+}
+
+/* From INIT on. A queue pair that is reset, or goes, belongs to none. */
+TEST_F(test_device_devx_general, leaves_are_left)
+{
+    run(1, [](rank&) {
+        context c;
+        cq scq(c, 16), rcq(c, 16);
+        object root(c.ctx, element_command(node, 0));
+        object of(c.ctx, element_command(leaf, root.number));
+        ibv_qp_attr attr = {};
+        unsigned status;
+
+        for (bool is_reset : {true, false}) {
+            auto q = std::make_unique<qp>(c, scq, rcq, qp_options());
+            command c2 = bind_command(0x50e, q->v->qp_num, of.number,
+                                      of.number);
+
+            REQUIRE_EQ(EREMOTEIO, bind(q->v, c2, &status));
+            REQUIRE_EQ(bad_state, status);
+            q->to_init();
+            REQUIRE_EQ(0, bind(q->v, c2, &status));
+            REQUIRE_EQ(EBUSY, mlx5dv_devx_obj_destroy(of.v));
+            if (is_reset) {
+                attr.qp_state = IBV_QPS_RESET;
+                REQUIRE_EQ(0, ibv_modify_qp(q->v, &attr, IBV_QP_STATE));
+                of.destroy();
+                of.v = mlx5dv_devx_obj_create(
+                        c.ctx, element_command(leaf, root.number).in.data(),
+                        sched_size, of.out.data(), of.out.size());
+                REQUIRE(of.v != nullptr);
+                of.number = get(of.out, 72, 24);
+            }
+        }
+        of.destroy();
+    });
+}
+
+TEST_F(test_device_devx_general, elements_tell_what_they_are)
+{
+    run(1, [](rank&) {
+        context c;
+        unsigned status;
+        object root(c.ctx, element_command(node, 0));
+        object below(c.ctx, element_command(node, root.number, 7, 4096));
+        object at_end(c.ctx, element_command(leaf, below.number, 3));
+        bytes q = query_element(root);
+
+        REQUIRE_EQ(node, get(q, 384, 8));
+        REQUIRE_EQ(0, get(q, 448, 32));
+        REQUIRE_EQ(0, get(q, 544, 64));
+        q = query_element(below);
+        REQUIRE_EQ(node, get(q, 384, 8));
+        REQUIRE_EQ(root.number, get(q, 448, 32));
+        REQUIRE_EQ(7, get(q, 544, 32));
+        REQUIRE_EQ(4096, get(q, 576, 32));
+        q = query_element(at_end);
+        REQUIRE_EQ(leaf, get(q, 384, 8));
+        REQUIRE_EQ(below.number, get(q, 448, 32));
+        REQUIRE_EQ(3, get(q, 544, 32));
+        REQUIRE_EQ(0, get(q, 576, 32));
+
+        /* only what is selected changes, and never the place */
+        command m = sched_command(fw_modify_general, leaf, root.number, 50,
+                                  9999, at_end.number);
+        REQUIRE_EQ(0, at_end.modify(m, &status));
+        REQUIRE(q == query_element(at_end));
+        REQUIRE_EQ(0, at_end.modify(m.set(128, 64, max_flag), &status));
+        q = query_element(at_end);
+        REQUIRE_EQ(3, get(q, 544, 32));
+        REQUIRE_EQ(9999, get(q, 576, 32));
+        REQUIRE_EQ(0, at_end.modify(m.set(128, 64, share_flag), &status));
+        q = query_element(at_end);
+        REQUIRE_EQ(50, get(q, 544, 32));
+        REQUIRE_EQ(below.number, get(q, 448, 32));
+        at_end.destroy();
+        below.destroy();
+    });
+}
+
+TEST_F(test_device_devx_general, wrong_elements_are_refused)
+{
+    run(1, [](rank&) {
+        context c, other;
+        cq scq(c, 16), rcq(c, 16);
+        unsigned status;
+        object root(c.ctx, element_command(node, 0));
+        object of(c.ctx, element_command(leaf, root.number));
+        object block(c.ctx, reserve_command());
+        object theirs(other.ctx, element_command(node, 0));
+        object their_leaf(other.ctx, element_command(leaf, theirs.number));
+        bytes out(sched_size);
+
+        command e = element_command(leaf, root.number);
+        e.in.resize(sched_size - 1);
+        REQUIRE_EQ(bad_in_len, refused(c.ctx, e));
+        e = element_command(leaf, root.number);
+        REQUIRE_EQ(bad_param, refused(c.ctx, e.set(192, 8, 2))); /* E-Switch */
+        REQUIRE_EQ(bad_param, refused(c.ctx, element_command(1, root.number)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, element_command(node, root.number)
+                                                 .set(424, 8, 1)));
+        /* too large a share; a root with a share or a limit; a leaf alone */
+        REQUIRE_EQ(bad_param, refused(c.ctx, element_command(leaf, root.number,
+                                                             101)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, element_command(node, 0, 1)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, element_command(node, 0, 0, 1)));
+        REQUIRE_EQ(bad_param, refused(c.ctx, element_command(leaf, 0)));
+        /* below a leaf, what is no element, what is another's, nothing */
+        for (uint32_t parent : {of.number, block.number, theirs.number,
+                                30000u, 0xffffffffu}) {
+            REQUIRE_EQ(bad_res, refused(c.ctx, element_command(leaf, parent)));
+        }
+
+        command m = sched_command(fw_modify_general, node, 0, 1, 0,
+                                  root.number).set(128, 64, share_flag);
+        REQUIRE_EQ(EREMOTEIO, root.modify(m, &status));
+        REQUIRE_EQ(bad_param, status);
+        m = sched_command(fw_modify_general, leaf, root.number, 1, 0,
+                          of.number).set(128, 64, 4);
+        REQUIRE_EQ(EREMOTEIO, of.modify(m, &status));
+        REQUIRE_EQ(bad_param, status);
+        m.in.resize(sched_size - 1);
+        REQUIRE_EQ(EREMOTEIO, of.modify(m, &status));
+        REQUIRE_EQ(bad_in_len, status);
+        command q = general_command(fw_query_general, type_sched, 16,
+                                    of.number);
+        REQUIRE_EQ(EREMOTEIO, mlx5dv_devx_obj_query(of.v, q.in.data(),
+                                                    q.in.size(), out.data(),
+                                                    out.size() - 1));
+        REQUIRE_EQ(bad_out_len, out[0]);
+
+        qp_options ud;
+        ud.type = IBV_QPT_UD;
+        qp rc(c, scq, rcq), datagrams(c, scq, rcq, ud);
+        rc.to_init();
+        datagrams.to_init();
+        for (uint32_t id : {root.number, block.number, their_leaf.number,
+                            30000u}) {
+            REQUIRE_EQ(EREMOTEIO, bind(rc.v, bind_command(0x50e, rc.v->qp_num,
+                                                          id, 0), &status));
+            REQUIRE_EQ(bad_res, status);
+            REQUIRE_EQ(EREMOTEIO, bind(rc.v, bind_command(0x50e, rc.v->qp_num,
+                                                          of.number, id),
+                                       &status));
+            REQUIRE_EQ(bad_res, status);
+        }
+        REQUIRE_EQ(0, bind(datagrams.v, bind_command(0x50e,
+                                                     datagrams.v->qp_num,
+                                                     of.number, 0), &status));
+        REQUIRE_EQ(EREMOTEIO, bind(datagrams.v,
+                                   bind_command(0x50e, datagrams.v->qp_num,
+                                                of.number, of.number),
+                                   &status));
+        REQUIRE_EQ(bad_param, status);
+        /* without the extended context */
+        REQUIRE_EQ(EREMOTEIO, bind(rc.v, bind_command(0x50e, rc.v->qp_num,
+                                                      of.number, 0)
+                                            .set(64, 1, 0), &status));
+        REQUIRE_EQ(bad_param, status);
+        REQUIRE_EQ(0, bind(datagrams.v, bind_command(0x50e,
+                                                     datagrams.v->qp_num, 0,
+                                                     0), &status));
+        of.destroy();
+        their_leaf.destroy();
+    });
+}
+
+TEST_F(test_device_devx_general, there_is_an_end_to_leaves)
+{
+    run(1, [](rank&) {
+        context c;
+        object root(c.ctx, element_command(node, 0));
+        std::vector<std::unique_ptr<object>> all;
+        const command e = element_command(leaf, root.number);
+
+        for (unsigned i = 0; i < 1024; ++i) {
+            all.push_back(std::make_unique<object>(c.ctx, e));
+        }
+        REQUIRE_EQ(no_res, refused(c.ctx, e));
+        object another(c.ctx, element_command(node, root.number));
+        another.destroy();
+        all.pop_back();
+        all.push_back(std::make_unique<object>(c.ctx, e));
     });
 }
