@@ -36,6 +36,12 @@
  *  says is not public. */
 #define MLX5SIM_LOG_QPN_RESERVED 8
 
+/** Rates for packet pacing: how many a device has, besides that of no limit,
+ *  and in which range [kbit/s]. What an adapter says is not public. */
+#define MLX5SIM_PP_RATES    127
+#define MLX5SIM_PP_MIN_RATE 1
+#define MLX5SIM_PP_MAX_RATE 100000000
+
 /** Elements of the send scheduler: the largest share of one, and how many
  *  leaves a device has, 2^n. What an adapter says is not public. */
 #define MLX5SIM_MAX_SCHED_SHARE      100

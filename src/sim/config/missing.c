@@ -70,8 +70,9 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
     [MLX5SIM_MISSING_COUNTERS]    = {
         "counters", "of what flow rules match", "`ibv_create_counters`", 0},
     [MLX5SIM_MISSING_PACING]      = {
-        "packet pacing", "rate limits of send queues",
-        "`mlx5dv_pp_alloc`, `ibv_modify_qp_rate_limit`", 0},
+        "packet pacing", "rate limits of send queues, and their table without "
+        "MLX5SIM_DEVX",
+        "`ibv_modify_qp_rate_limit`, `mlx5dv_pp_alloc`", 0},
     [MLX5SIM_MISSING_DEVX]        = {
         "DEVX", "firmware commands, beyond asking for atomics and those "
         "of MLX5SIM_DEVX",

@@ -60,9 +60,18 @@
 #define MLX5SIM_CAP_LAST_TYPES       1088
 #define MLX5SIM_CAP_LAST_STREAMS     1432
 
-/* qos_cap: elements of the send scheduler, types of which are bits:
- * deficit-weighted round robin over nodes and queue groups. Send queues (SQ)
- * there are none, but libmlx5 asks for the next two only with these. */
+/* qos_cap: a table of rates, with bursts and packet sizes, for programs, too
+ * (packet_pacing_uid); and elements of the send scheduler, types of which are
+ * bits: deficit-weighted round robin over nodes and queue groups. Send queues
+ * (SQ) there are none, but libmlx5 asks for shares and limits only with these.
+ */
+#define MLX5SIM_CAP_PP             MLX5SIM_FW_FIELD(0, 1)
+#define MLX5SIM_CAP_PP_BURST       MLX5SIM_FW_FIELD(5, 1)
+#define MLX5SIM_CAP_PP_TYPICAL     MLX5SIM_FW_FIELD(6, 1)
+#define MLX5SIM_CAP_PP_UID         MLX5SIM_FW_FIELD(11, 1)
+#define MLX5SIM_CAP_PP_MAX         MLX5SIM_FW_FIELD(64, 32)
+#define MLX5SIM_CAP_PP_MIN         MLX5SIM_FW_FIELD(96, 32)
+#define MLX5SIM_CAP_PP_TABLE       MLX5SIM_FW_FIELD(144, 16)
 #define MLX5SIM_CAP_NIC_SQ_SCHED   MLX5SIM_FW_FIELD(8, 1)
 #define MLX5SIM_CAP_NIC_SHARE      MLX5SIM_FW_FIELD(9, 1)
 #define MLX5SIM_CAP_NIC_RATE       MLX5SIM_FW_FIELD(10, 1)
@@ -277,6 +286,13 @@ static unsigned mlx5sim_fw_qos_caps(mlx5sim_fw_t *fw)
         return MLX5SIM_FW_BAD_OUT_LEN;
     }
 
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PP, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PP_BURST, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PP_TYPICAL, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PP_UID, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PP_MAX, MLX5SIM_PP_MAX_RATE);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PP_MIN, MLX5SIM_PP_MIN_RATE);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_PP_TABLE, MLX5SIM_PP_RATES + 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_SQ_SCHED, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_SHARE, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_NIC_RATE, 1);

@@ -30,6 +30,7 @@ enum {
     MLX5SIM_MAX_UMEMS   = 1 << 16,
     MLX5SIM_MAX_KLMS    = 1 << 17,
     MLX5SIM_MAX_GENERALS = 32767,
+    MLX5SIM_MAX_PPS     = 8192,
     MLX5SIM_MAX_CQS     = 1 << 16,
     MLX5SIM_MAX_SRQS    = 1 << 14,
     MLX5SIM_MAX_QPS     = 1 << 16,
@@ -80,6 +81,7 @@ typedef enum {
     MLX5SIM_OBJ_UMEM,
     MLX5SIM_OBJ_KLM,
     MLX5SIM_OBJ_GENERAL,
+    MLX5SIM_OBJ_PP,
     MLX5SIM_OBJ_XRCD,
     MLX5SIM_OBJ_CQ,
     MLX5SIM_OBJ_SRQ,
@@ -331,6 +333,16 @@ typedef struct mlx5sim_general {
     mlx5sim_sched_t  sched;
     _Atomic uint32_t refs;        /* elements below, and queue pairs */
 } mlx5sim_general_t;
+
+
+/** Somebody's use of a rate for packet pacing. */
+typedef struct mlx5sim_pp {
+    mlx5sim_obj_t o;
+    uint32_t      dev;            /* device index */
+    uint32_t      index;          /* of the entry in the device's table */
+    uint32_t      is_dedicated;   /* nobody else uses the entry */
+    uint8_t       limit[48];      /* PRM: set_pp_rate_limit_context */
+} mlx5sim_pp_t;
 
 
 /** Name of an XRC domain: device and inode of the file that stands for it; else

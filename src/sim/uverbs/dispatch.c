@@ -15,6 +15,7 @@
 #include <sim/uverbs/uverbs_dmabuf.h>
 #include <sim/uverbs/uverbs_import.h>
 #include <sim/uverbs/uverbs_odp.h>
+#include <sim/uverbs/uverbs_pp.h>
 #include <sim/uverbs/uverbs_uar.h>
 
 #include <endian.h>
@@ -216,6 +217,12 @@ static int mlx5sim_dispatch_command(mlx5sim_ctx_t *ctx, int fd,
     case (MLX5_IB_OBJECT_UAR << 16) | MLX5_IB_METHOD_UAR_OBJ_DESTROY:
         return ctx->is_legacy ? mlx5sim_no_method(hdr) :
                                 mlx5sim_cmd_uar_destroy(ctx, hdr);
+    case (MLX5_IB_OBJECT_PP << 16) | MLX5_IB_METHOD_PP_OBJ_ALLOC:
+        return mlx5sim_instance_config()->devx ?
+               mlx5sim_method_pp_alloc(ctx, hdr) : mlx5sim_no_method(hdr);
+    case (MLX5_IB_OBJECT_PP << 16) | MLX5_IB_METHOD_PP_OBJ_DESTROY:
+        return mlx5sim_instance_config()->devx ?
+               mlx5sim_method_pp_destroy(ctx, hdr) : mlx5sim_no_method(hdr);
     default:
         return mlx5sim_no_method(hdr);
     }

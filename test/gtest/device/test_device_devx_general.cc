@@ -2,7 +2,8 @@
 
 /*
  * General objects of the firmware: blocks of reserved numbers of queue pairs,
- * and elements of the send scheduler, by hand and as libmlx5 asks for them.
+ * and elements of the send scheduler, by hand and as libmlx5 asks for them. And
+ * the table of rates for packet pacing, which the kernel has.
  */
 
 #include <device/device_devx.h>
@@ -556,5 +557,104 @@ TEST_F(test_device_devx_general, there_is_an_end_to_leaves)
         another.destroy();
         all.pop_back();
         all.push_back(std::make_unique<object>(c.ctx, e));
+    });
+}
+
+TEST_F(test_device_devx_general, equal_rates_share_an_entry)
+{
+    run(2, [](rank &r) {
+        context c;
+        bytes out = caps(c.ctx, 0xc);
+        /* packet pacing, bursts, typical sizes, for programs */
+        REQUIRE_EQ(1, get(out, 128, 1));
+        REQUIRE_EQ(3, get(out, 128 + 5, 2));
+        REQUIRE_EQ(1, get(out, 128 + 11, 1));
+        REQUIRE_EQ(100000000, get(out, 128 + 64, 32));
+        REQUIRE_EQ(1, get(out, 128 + 96, 32));
+        REQUIRE_EQ(128, get(out, 128 + 144, 16));
+
+        auto alloc = [&](uint32_t rate, uint32_t flags = 0, size_t size = 48,
+                         uint32_t burst = 0) {
+            uint32_t limit[13] = {htobe32(rate), htobe32(burst)};
+
+            errno = 0;
+            return mlx5dv_pp_alloc(c.ctx, size, limit, flags);
+        };
+
+        mlx5dv_pp *a = alloc(100), *b = alloc(100, 0, 4), *d = alloc(200);
+        mlx5dv_pp *own = alloc(100, MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX);
+        mlx5dv_pp *burst = alloc(100, 0, 48, 1);
+        REQUIRE(a && b && d && own && burst);
+        REQUIRE_EQ(a->index, b->index);
+        std::set<unsigned> all = {0, a->index, d->index, own->index,
+                                  burst->index};
+        REQUIRE_EQ(5, all.size());
+
+        /* the same of another process */
+        std::array<unsigned, 3> mine = {a->index, d->index, own->index};
+        r.publish(mine);
+        auto theirs = r.lookup<std::array<unsigned, 3>>(1 - r.index);
+        REQUIRE_EQ(mine[0], theirs[0]);
+        REQUIRE_EQ(mine[1], theirs[1]);
+        REQUIRE_EQ(0, all.count(theirs[2]));
+        r.barrier();
+
+        if (r.index == 0) {
+            /* all of the table, and the next one that is given back */
+            std::vector<mlx5dv_pp*> rest;
+            mlx5dv_pp *pp;
+
+            while ((pp = alloc(7, MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX)) !=
+                   nullptr) {
+                REQUIRE(all.insert(pp->index).second);
+                REQUIRE(pp->index <= 127);
+                rest.push_back(pp);
+            }
+            REQUIRE_EQ(ENOSPC, errno);
+            REQUIRE_EQ(127 - 5, rest.size());
+            REQUIRE(alloc(8) == nullptr);
+            REQUIRE_EQ(ENOSPC, errno);
+            pp = alloc(200); /* it is there */
+            REQUIRE(pp != nullptr);
+            REQUIRE_EQ(d->index, pp->index);
+            mlx5dv_pp_free(pp);
+            unsigned index = rest.back()->index;
+            mlx5dv_pp_free(rest.back());
+            rest.back() = alloc(8);
+            REQUIRE(rest.back() != nullptr);
+            REQUIRE_EQ(index, rest.back()->index);
+            for (mlx5dv_pp *each : rest) {
+                mlx5dv_pp_free(each);
+            }
+        }
+        r.barrier();
+
+        for (uint32_t rate : {0u, 100000001u, 0xffffffffu}) {
+            REQUIRE(alloc(rate) == nullptr);
+            REQUIRE_EQ(EINVAL, errno);
+        }
+        for (size_t size : {0, 49, 52}) {
+            REQUIRE(alloc(100, 0, size) == nullptr);
+            REQUIRE_EQ(EINVAL, errno);
+        }
+        REQUIRE(alloc(100, 2) == nullptr); /* libmlx5 */
+        REQUIRE_EQ(EOPNOTSUPP, errno);
+        for (mlx5dv_pp *each : {a, b, d, own, burst}) {
+            mlx5dv_pp_free(each);
+        }
+    });
+}
+
+/* The table is for contexts that give firmware commands */
+TEST_F(test_device_devx_general, without_devx_there_are_no_rates)
+{
+    set_env("MLX5SIM_DEVX", "n");
+    run(1, [](rank&) {
+        context c;
+        uint32_t rate = htobe32(100);
+
+        errno = 0;
+        REQUIRE(mlx5dv_pp_alloc(c.ctx, sizeof(rate), &rate, 0) == nullptr);
+        REQUIRE_EQ(EPROTONOSUPPORT, errno);
     });
 }
