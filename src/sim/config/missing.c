@@ -23,9 +23,8 @@ mlx5sim_missing_rows[MLX5SIM_MISSING_LAST] = {
         "signatures", "WQEs with checksums", "`MLX5_QP_SIGNATURE`, "
         "`MLX5_SRQ_SIGNATURE` of the environment", 0},
     [MLX5SIM_MISSING_CQ_OPTIONS]  = {
-        "options of completion queues", "flags other than to ignore overruns; "
-        "compressed CQEs with stride indices",
-        "`MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX`", 0},
+        "options of completion queues", "flags other than to ignore overruns",
+        "`ibv_create_cq_ex`", 0},
     [MLX5SIM_MISSING_CQ_RESIZE]   = {
         "resizing with compression", "another length for a completion queue "
         "whose CQEs are compressed", "`ibv_resize_cq`", 0},

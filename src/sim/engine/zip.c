@@ -16,11 +16,12 @@ static int mlx5sim_zip_is_requester(const mlx5sim_cqe64_t *cqe)
 
 /* Whether @a cqe, behind @a count others, is the title's but for what its mini
  * CQE tells, or what is counted. Of timestamps the first one has to do. */
-static int mlx5sim_zip_is_alike(const mlx5sim_cqe64_t *title, unsigned count,
+static int mlx5sim_zip_is_alike(const mlx5sim_zip_t *zip, unsigned count,
                                 const mlx5sim_cqe64_t *cqe)
 {
-    mlx5sim_cqe64_t same = *cqe;
-    uint16_t expected    = be16toh(title->wqe_counter) + count;
+    const mlx5sim_cqe64_t *title = (const mlx5sim_cqe64_t*)zip->title;
+    mlx5sim_cqe64_t same         = *cqe;
+    uint16_t expected            = be16toh(title->wqe_counter) + count;
 
     same.byte_cnt  = title->byte_cnt;
     same.timestamp = title->timestamp;
@@ -28,7 +29,7 @@ static int mlx5sim_zip_is_alike(const mlx5sim_cqe64_t *title, unsigned count,
         same.wqe_counter  = title->wqe_counter;
         same.sop_drop_qpn = (cqe->sop_drop_qpn & htobe32(MLX5SIM_QPN_MASK)) |
                             (title->sop_drop_qpn & ~htobe32(MLX5SIM_QPN_MASK));
-    } else if (be16toh(cqe->wqe_counter) == expected) {
+    } else if (zip->has_index || (be16toh(cqe->wqe_counter) == expected)) {
         same.wqe_counter = title->wqe_counter;
     }
 
@@ -36,15 +37,20 @@ static int mlx5sim_zip_is_alike(const mlx5sim_cqe64_t *title, unsigned count,
 }
 
 
-static void mlx5sim_zip_mini(const mlx5sim_cqe64_t *cqe,
+static void mlx5sim_zip_mini(const mlx5sim_zip_t *zip,
+                             const mlx5sim_cqe64_t *cqe,
                              mlx5sim_mini_cqe_t *mini_p)
 {
-    /* receives: no hash nor checksum is computed for what is not IP */
+    /* receives: no hash nor checksum is computed for what is not IP. The index
+     * of a stride is the WQE counter of a striding receive queue's CQE:
+     * mlx5e_decompress_cqe() of the kernel's en_rx.c */
     memset(mini_p, 0, sizeof(*mini_p));
     mini_p->byte_cnt = cqe->byte_cnt;
     if (mlx5sim_zip_is_requester(cqe)) {
         mini_p->tx.wqe_counter  = cqe->wqe_counter;
         mini_p->tx.s_wqe_opcode = be32toh(cqe->sop_drop_qpn) >> 24;
+    } else if (zip->has_index) {
+        mini_p->rx.stride_index = cqe->wqe_counter;
     }
 }
 
@@ -63,12 +69,11 @@ int mlx5sim_zip_put(mlx5sim_zip_t *zip, unsigned count,
     mlx5sim_cqe_build(cqe, sizeof(bytes), 0, &bytes);
     if (count == 0) {
         memcpy(zip->title, &bytes, sizeof(bytes));
-    } else if (!mlx5sim_zip_is_alike((const mlx5sim_cqe64_t*)zip->title, count,
-                                     &bytes)) {
+    } else if (!mlx5sim_zip_is_alike(zip, count, &bytes)) {
         return 0;
     }
 
-    mlx5sim_zip_mini(&bytes, &mini);
+    mlx5sim_zip_mini(zip, &bytes, &mini);
     memcpy(zip->mini[count], &mini, sizeof(mini));
     return 1;
 }

@@ -34,13 +34,15 @@ struct mlx5sim_cqe;
 typedef struct mlx5sim_zip {
     uint8_t title[MLX5SIM_ZIP_CQE];  /* the first completion, uncompressed */
     uint8_t mini[MLX5SIM_ZIP_MAX][MLX5SIM_ZIP_MINI];
+    uint8_t has_index;               /* mini CQEs of receives have what their
+                                        CQEs have as WQE counter */
 } mlx5sim_zip_t;
 
 
 /** Store a completion behind the others, if it can be compressed with them:
  *  it succeeded, has no data in it, and differs in nothing but what a mini CQE
  *  tells; receives follow each other in the queue, as their number is counted
- *  up from the title's.
+ *  up from the title's, unless it has_index.
  *  @param count  Completions that @a zip has.
  *  @return whether it was stored. */
 int mlx5sim_zip_put(mlx5sim_zip_t *zip, unsigned count,

@@ -87,8 +87,8 @@ static int mlx5sim_cq_check(uint32_t num, uint64_t buf, uint32_t cqe_size)
             0) ? 0 : -EFAULT;
 }
 
-/* Compression as the driver asks for it. With which format, hash or checksum,
- * makes no difference: no packet has either. create_cq_user() and
+/* Compression as the driver asks for it. Hash or checksum makes no difference:
+ * no packet has either. create_cq_user() and
  * mini_cqe_res_format_to_hw() of the kernel's mlx5_ib say what is refused. */
 static int mlx5sim_cq_check_compression(const struct mlx5_ib_create_cq *uin)
 {
@@ -106,9 +106,8 @@ static int mlx5sim_cq_check_compression(const struct mlx5_ib_create_cq *uin)
     switch (uin->cqe_comp_res_format) {
     case MLX5_IB_CQE_RES_FORMAT_HASH:
     case MLX5_IB_CQE_RES_FORMAT_CSUM:
-        return 0;
     case MLX5_IB_CQE_RES_FORMAT_CSUM_STRIDX:
-        return mlx5sim_refuse(MLX5SIM_MISSING_CQ_OPTIONS);
+        return 0;
     default:
         return -EINVAL;
     }
@@ -189,6 +188,8 @@ int mlx5sim_cq_create(mlx5sim_cmd_t *cmd, uint64_t user_handle, uint32_t num,
     cq->cqe_size      = uin->cqe_size;
     cq->uar           = uar;
     cq->compressed    = uin->cqe_comp_en == 1;
+    cq->zip.has_index = uin->cqe_comp_res_format ==
+                        MLX5_IB_CQE_RES_FORMAT_CSUM_STRIDX;
 
     cq->ignore_overrun = !!(flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN);
     if (chan != 0) {

@@ -105,8 +105,13 @@ static int mlx5sim_cmd_ex_query_device(mlx5sim_cmd_t *cmd)
     if (mlx5sim_instance_config()->cqe_compression !=
         MLX5SIM_CQE_COMPRESSION_NONE) {
         ureply.cqe_comp_caps.max_num          = MLX5SIM_ZIP_MAX;
-        ureply.cqe_comp_caps.supported_format = MLX5_IB_CQE_RES_FORMAT_HASH |
-                                                MLX5_IB_CQE_RES_FORMAT_CSUM;
+        ureply.cqe_comp_caps.supported_format =
+                MLX5_IB_CQE_RES_FORMAT_HASH | MLX5_IB_CQE_RES_FORMAT_CSUM |
+                MLX5_IB_CQE_RES_FORMAT_CSUM_STRIDX;
+        if (mlx5sim_instance_config()->cqe_compression !=
+            MLX5SIM_CQE_COMPRESSION_64) {
+            ureply.flags |= MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP;
+        }
     }
 
     mlx5sim_cmd_reply(cmd->out, cmd->out_size, &reply, sizeof(reply));

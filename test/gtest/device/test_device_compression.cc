@@ -70,7 +70,8 @@ mlx5dv_cq_init_attr compressed(unsigned cqe_size = 64,
 /** Reads a CQ: what is compressed it expands in place, and libmlx5 polls it. */
 class reader {
 public:
-    explicit reader(cq &q) : m_cq(q)
+    explicit reader(cq &q, bool has_index = false) :
+        m_cq(q), m_has_index(has_index)
     {
         m_dv = q.direct();
     }
@@ -186,8 +187,14 @@ private:
             } else {
                 /* neither a hash nor a checksum of what is not IP */
                 REQUIRE_EQ(0, mini.wqe_counter);
-                REQUIRE_EQ(0, mini.s_wqe_opcode);
-                cqe.wqe_counter = htobe16(counter + i);
+                if (m_has_index) {
+                    /* big endian, in the place of a requester's opcode */
+                    memcpy(&cqe.wqe_counter, &mini.s_wqe_opcode, 2);
+                } else {
+                    REQUIRE_EQ(0, mini.s_wqe_opcode);
+                    REQUIRE_EQ(0, mini.reserved);
+                    cqe.wqe_counter = htobe16(counter + i);
+                }
             }
             memcpy(slot(m_ci + i), (void*)&cqe, sizeof(cqe));
             m_ready.push_back(what(cqe));
@@ -214,6 +221,7 @@ private:
     }
 
     cq                     &m_cq;
+    bool                   m_has_index;
     mlx5dv_cq              m_dv = {};
     uint32_t               m_ci = 0;
     std::deque<completion> m_ready;
@@ -226,7 +234,8 @@ struct pair {
                   const qp_options &options = qp_options()) :
         mem(c, 1 << 20), scq(c, cq_size, dv), rcq(c, cq_size, dv), other(c, 16),
         a(c, scq, other, options), b(c, other, rcq, options), sent(scq),
-        received(rcq)
+        received(rcq, dv.cqe_comp_res_format ==
+                      MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX)
     {
         a.connect(b.addr());
         b.connect(a.addr());
@@ -325,9 +334,12 @@ TEST_F(test_device_compression, devices_say_what_they_compress)
             } else {
                 REQUIRE(dv.cqe_comp_caps.max_num >= 8);
                 REQUIRE_EQ(MLX5DV_CQE_RES_FORMAT_HASH |
-                           MLX5DV_CQE_RES_FORMAT_CSUM,
+                           MLX5DV_CQE_RES_FORMAT_CSUM |
+                           MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX,
                            dv.cqe_comp_caps.supported_format);
             }
+            REQUIRE_EQ(row.error_128 == 0,
+                       !!(dv.flags & MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP));
             REQUIRE_EQ(row.error_64, attempt(c, compressed(64)));
             REQUIRE_EQ(row.error_128, attempt(c, compressed(128)));
         });
@@ -341,14 +353,16 @@ TEST_F(test_device_compression, formats_are_those_that_the_kernel_knows)
 
         REQUIRE_EQ(0, attempt(c, compressed(64, MLX5DV_CQE_RES_FORMAT_HASH)));
         REQUIRE_EQ(0, attempt(c, compressed(64, MLX5DV_CQE_RES_FORMAT_CSUM)));
-        REQUIRE_EQ(EINVAL,
-                   attempt(c, compressed(64,
-                                         MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX)));
+        REQUIRE_EQ(0, attempt(c, compressed(
+                                 64, MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX)));
         REQUIRE_EQ(EINVAL, attempt(c, compressed(64, 0)));
         /* one of two, libmlx5 lets both pass */
         REQUIRE_EQ(EINVAL,
                    attempt(c, compressed(64, MLX5DV_CQE_RES_FORMAT_HASH |
                                              MLX5DV_CQE_RES_FORMAT_CSUM)));
+        REQUIRE_EQ(EINVAL,
+                   attempt(c, compressed(64, MLX5DV_CQE_RES_FORMAT_CSUM |
+                                         MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX)));
 
         /* padding is for CQEs of 128 bytes */
         mlx5dv_cq_init_attr dv = compressed(128);
@@ -367,7 +381,8 @@ TEST_F(test_device_compression, sends_of_a_doorbell_come_as_a_block)
     run(1, [this](rank&) {
         for (unsigned size : {64, 128}) {
             for (unsigned format : {MLX5DV_CQE_RES_FORMAT_HASH,
-                                    MLX5DV_CQE_RES_FORMAT_CSUM}) {
+                                    MLX5DV_CQE_RES_FORMAT_CSUM,
+                                    MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX}) {
                 pair p(compressed(size, format));
                 uint16_t counter = 0;
 
@@ -416,7 +431,9 @@ TEST_F(test_device_compression, receives_that_follow_each_other_are_alike)
     one_doorbell_is_one_block();
     run(1, [](rank&) {
         for (unsigned size : {64, 128}) {
-            pair p(compressed(size));
+            pair p(compressed(size, (size == 64) ?
+                                    MLX5DV_CQE_RES_FORMAT_HASH :
+                                    MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX));
             list wrs;
 
             auto send = [&](ibv_wr_opcode op, unsigned length, uint32_t imm) {
@@ -469,48 +486,53 @@ TEST_F(test_device_compression, receives_that_follow_each_other_are_alike)
 }
 
 /* Readers count the numbers of receives up from the title's, also in an SRQ,
- * where they are in the order in which its list says */
+ * where they are in the order in which its list says. With indices they are
+ * told. */
 TEST_F(test_device_compression, receives_of_an_srq_are_counted_up)
 {
     one_doorbell_is_one_block();
     const unsigned order[]  = {0, 1, 2, 5, 6, 3, 4, 7};
     const unsigned blocks[] = {3, 3, 3, 2, 2, 2, 2};
 
-    run(1, [&](rank&) {
-        context c;
-        memory mem(c, 65536);
-        cq other(c, 64), rcq(c, 255, compressed());
-        srq s(c, 8);
-        qp a(c, other, other), b(c, other, rcq, {.srq = s.v});
-        reader received(rcq);
-        mlx5dv_obj obj    = {};
-        mlx5dv_srq dv     = {};
-        list wrs;
+    for (bool has_index : {false, true}) {
+        run(1, [&](rank&) {
+            context c;
+            memory mem(c, 65536);
+            cq other(c, 64), rcq(c, 255, compressed(
+                    64, has_index ? MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX :
+                                    MLX5DV_CQE_RES_FORMAT_HASH));
+            srq s(c, 8);
+            qp a(c, other, other), b(c, other, rcq, {.srq = s.v});
+            reader received(rcq, has_index);
+            mlx5dv_obj obj    = {};
+            mlx5dv_srq dv     = {};
+            list wrs;
 
-        a.connect(b.addr());
-        b.connect(a.addr());
-        obj.srq.in  = s.v;
-        obj.srq.out = &dv;
-        REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ));
-        for (unsigned i = 0; i < 7; ++i) {
-            s.recv(i, mem.sge(4096, 1024));
-            wrs.add(send_wr(IBV_WR_SEND, 0, {mem.sge(0, 200)}, 0));
-        }
-        /* what libmlx5 has linked one after the other */
-        for (unsigned i = 0; i < 7; ++i) {
-            mlx5_wqe_srq_next_seg *seg = (mlx5_wqe_srq_next_seg*)(
-                    (uint8_t*)dv.buf + order[i] * dv.stride);
-            seg->next_wqe_index = htobe16(order[i + 1]);
-        }
-        wrs.post(a);
-        for (unsigned i = 0; i < 7; ++i) {
-            completion wc = received.good();
+            a.connect(b.addr());
+            b.connect(a.addr());
+            obj.srq.in  = s.v;
+            obj.srq.out = &dv;
+            REQUIRE_EQ(0, mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ));
+            for (unsigned i = 0; i < 7; ++i) {
+                s.recv(i, mem.sge(4096, 1024));
+                wrs.add(send_wr(IBV_WR_SEND, 0, {mem.sge(0, 200)}, 0));
+            }
+            /* what libmlx5 has linked one after the other */
+            for (unsigned i = 0; i < 7; ++i) {
+                mlx5_wqe_srq_next_seg *seg = (mlx5_wqe_srq_next_seg*)(
+                        (uint8_t*)dv.buf + order[i] * dv.stride);
+                seg->next_wqe_index = htobe16(order[i + 1]);
+            }
+            wrs.post(a);
+            for (unsigned i = 0; i < 7; ++i) {
+                completion wc = received.good();
 
-            REQUIRE_EQ(order[i], wc.wqe_counter);
-            REQUIRE_EQ(blocks[i], wc.block);
-        }
-        received.empty();
-    });
+                REQUIRE_EQ(order[i], wc.wqe_counter);
+                REQUIRE_EQ(has_index ? 7 : blocks[i], wc.block);
+            }
+            received.empty();
+        });
+    }
 }
 
 TEST_F(test_device_compression, rings_go_round)

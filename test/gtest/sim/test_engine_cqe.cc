@@ -536,6 +536,28 @@ TEST_F(test_engine_zip, receives_follow_each_other_in_their_queue)
     }
 }
 
+/* With indices they need not, and requests tell what they always do */
+TEST_F(test_engine_zip, receives_tell_their_index)
+{
+    m_zip.has_index = 1;
+    for (unsigned i : {7, 3, 0xfffe}) {
+        m_cqe.wqe_counter = i;
+        EXPECT_TRUE(put());
+    }
+    EXPECT_EQ(7, be16toh(title()->wqe_counter));
+    EXPECT_EQ(7, be16toh(mini(0).rx.stride_index));
+    EXPECT_EQ(3, be16toh(mini(1).rx.stride_index));
+    EXPECT_EQ(0xfffe, be16toh(mini(2).rx.stride_index));
+    EXPECT_EQ(0, mini(2).rx.checksum);
+
+    m_count          = 0;
+    m_cqe.opcode     = MLX5SIM_CQE_REQ;
+    m_cqe.wqe_opcode = MLX5_OPCODE_RDMA_WRITE;
+    EXPECT_TRUE(put());
+    EXPECT_EQ(0xfffe, be16toh(mini(0).tx.wqe_counter));
+    EXPECT_EQ(MLX5_OPCODE_RDMA_WRITE, mini(0).tx.s_wqe_opcode);
+}
+
 TEST_F(test_engine_zip, requests_tell_their_number_and_opcode)
 {
     m_cqe.opcode = MLX5SIM_CQE_REQ;
