@@ -2,6 +2,7 @@
 
 #include <sim/uverbs/uverbs_sched.h>
 #include <sim/config/config.h>
+#include <sim/reap/reap.h>
 
 /* scheduling_hierarchy, element_type, tsar_type (libmlx5's mlx5_ifc.h,
  * MLX5_SCHED_*) */
@@ -74,6 +75,16 @@ static unsigned mlx5sim_sched_leaves(uint32_t dev)
     return count;
 }
 
+static int mlx5sim_sched_has_room(uint32_t dev)
+{
+    const unsigned max = 1u << MLX5SIM_LOG_MAX_SCHED_LEAVES;
+
+    if (mlx5sim_sched_leaves(dev) >= max) {
+        mlx5sim_proc_reap_dead(); /* what the dead held is free */
+    }
+    return mlx5sim_sched_leaves(dev) < max;
+}
+
 unsigned mlx5sim_sched_create(const mlx5sim_devx_t *devx,
                               mlx5sim_general_t *general)
 {
@@ -103,8 +114,7 @@ unsigned mlx5sim_sched_create(const mlx5sim_devx_t *devx,
     }
 
     if ((sched->element == MLX5SIM_SCHED_LEAF) &&
-        (mlx5sim_sched_leaves(devx->ctx->dev) >=
-         (1u << MLX5SIM_LOG_MAX_SCHED_LEAVES))) {
+        !mlx5sim_sched_has_room(devx->ctx->dev)) {
         return MLX5SIM_FW_NO_RES;
     }
 

@@ -6,11 +6,16 @@
  * the table of rates for packet pacing, which the kernel has.
  */
 
+#include <common/seed.h>
 #include <device/device_devx.h>
 
 #include <array>
 #include <memory>
+#include <random>
 #include <set>
+
+#include <signal.h>
+#include <unistd.h>
 
 using namespace device;
 
@@ -656,5 +661,152 @@ TEST_F(test_device_devx_general, without_devx_there_are_no_rates)
         errno = 0;
         REQUIRE(mlx5dv_pp_alloc(c.ctx, sizeof(rate), &rate, 0) == nullptr);
         REQUIRE_EQ(EPROTONOSUPPORT, errno);
+    });
+}
+
+/* All rates and leaves of a device, of a process that is killed */
+TEST_F(test_device_devx_general, what_the_dead_had_comes_back)
+{
+    const unsigned rates = 127, leaves = 1024;
+
+    start(1, 2, [](rank &r) {
+        context c;
+        object root(c.ctx, element_command(node, 0));
+        const command e     = element_command(leaf, root.number);
+        const uint32_t rate = htobe32(100);
+        bytes out(16);
+
+        for (unsigned i = 0; i < leaves; ++i) {
+            REQUIRE(mlx5dv_devx_obj_create(c.ctx, e.in.data(), e.in.size(),
+                                           out.data(), out.size()) != nullptr);
+        }
+        for (unsigned i = 0; i < rates; ++i) {
+            REQUIRE(mlx5dv_pp_alloc(c.ctx, sizeof(rate), &rate,
+                                    MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX) !=
+                    nullptr);
+        }
+        r.word(0) = 1;
+        pause();
+    });
+    start(0, 2, [](rank &r) {
+        context c;
+        object root(c.ctx, element_command(node, 0));
+        const command e     = element_command(leaf, root.number);
+        const uint32_t rate = htobe32(200);
+
+        r.wait_word(0, 1);
+        REQUIRE_EQ(no_res, refused(c.ctx, e));
+        REQUIRE(mlx5dv_pp_alloc(c.ctx, sizeof(rate), &rate, 0) == nullptr);
+        REQUIRE_EQ(ENOSPC, errno);
+        r.word(1) = 1;
+        r.wait_word(0, 2);
+        object again(c.ctx, e);
+        again.destroy();
+        mlx5dv_pp *pp = mlx5dv_pp_alloc(c.ctx, sizeof(rate), &rate, 0);
+        REQUIRE(pp != nullptr);
+        mlx5dv_pp_free(pp);
+    });
+    while (word(1) == 0) {
+        usleep(1000);
+    }
+    kill(1);
+    EXPECT_EQ(SIGKILL, finish(1));
+    word(0) = 2;
+    EXPECT_EQ(0, finish(0));
+}
+
+/* Commands with wrong fields and lengths, on elements that come and go: what
+ * they have in use is counted right, so all can be given back */
+TEST_F(test_device_devx_general, fuzz_of_commands)
+{
+    const uint64_t seed  = seed::get();
+    const unsigned cases = seed::cases(3000);
+
+    catch_errors();
+    run(1, [=](rank&) {
+        std::mt19937_64 random(seed);
+        std::vector<std::pair<mlx5dv_devx_obj*, uint32_t>> made;
+        loop l;
+        object root(l.c.ctx, element_command(node, 0));
+
+        auto any = [&]() -> uint32_t {
+            return (made.empty() || (random() % 4 == 0)) ?
+                   root.number : made[random() % made.size()].second;
+        };
+
+        for (unsigned i = 0; i < cases; ++i) {
+            unsigned which = random() % 5;
+            size_t at      = made.empty() ? 0 : random() % made.size();
+            bytes out(16 + random() % 200);
+            command c = reserve_command();
+
+            switch (which) {
+            case 0:
+                c = element_command((random() % 2) ? node : leaf, any(),
+                                    random() % 110, random() % 100);
+                break;
+            case 1:
+                break;
+            case 2:
+                c = sched_command((random() % 2) ? fw_modify_general :
+                                                   fw_query_general, leaf, 0,
+                                  random() % 110, random(), any())
+                            .set(128, 64, random() % 5);
+                break;
+            default:
+                c = bind_command((random() % 2) ? fw_rts2rts : 0x50e,
+                                 l.a.v->qp_num, (random() % 3) ? any() : 0,
+                                 (random() % 3) ? any() : 0);
+                break;
+            }
+            if (random() % 2 == 0) {
+                spoil(c, random);
+            }
+            c.in.reserve(64);
+
+            if (which < 2) {
+                auto *obj = mlx5dv_devx_obj_create(l.c.ctx, c.in.data(),
+                                                   c.in.size(), out.data(),
+                                                   out.size());
+                if (obj != nullptr) {
+                    made.push_back({obj, get(out, 64, 32)});
+                }
+            } else if (which > 2) {
+                (void)mlx5dv_devx_qp_modify(l.a.v, c.in.data(), c.in.size(),
+                                            out.data(), out.size());
+            } else if (!made.empty()) {
+                (void)mlx5dv_devx_obj_modify(made[at].first, c.in.data(),
+                                             c.in.size(), out.data(),
+                                             out.size());
+                (void)mlx5dv_devx_obj_query(made[at].first, c.in.data(),
+                                            c.in.size(), out.data(),
+                                            out.size());
+            }
+
+            if (!made.empty() && (random() % 3 == 0)) {
+                int ret = mlx5dv_devx_obj_destroy(made[at].first);
+
+                REQUIRE((ret == 0) || (ret == EBUSY));
+                if (ret == 0) {
+                    made.erase(made.begin() + at);
+                }
+            }
+        }
+
+        /* elements are made behind what is above them */
+        unsigned status;
+        REQUIRE_EQ(0, bind(l.a.v, bind_command(fw_rts2rts, l.a.v->qp_num, 0,
+                                               0), &status));
+        while (!made.empty()) {
+            REQUIRE_EQ(0, mlx5dv_devx_obj_destroy(made.back().first));
+            made.pop_back();
+        }
+        root.destroy();
+
+        l.b.recv(1, l.peer_mem.sge(0, 64));
+        send_wr wr(IBV_WR_SEND, 1, {l.mem.sge(0, 64)});
+        l.a.send(wr);
+        l.scq.good();
+        l.peer_cq.good();
     });
 }
