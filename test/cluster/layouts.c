@@ -4,8 +4,10 @@
  * Keys with layouts between two programs: each side's data are in pieces, by a
  * list or by strides. Each byte is compared.
  *
- *   layouts [-g GID-INDEX] [-m MTU] [-p PORT]             waits
- *   layouts [-g GID-INDEX] [-m MTU] [-p PORT] [-r WHAT] HOST  asks
+ *   layouts [-g GID-INDEX] [-m MTU] [-p PORT] [-u PORT]            waits
+ *   layouts [-g GID-INDEX] [-m MTU] [-p PORT] [-u PORT] [-r WHAT] HOST  asks
+ *
+ * What goes between them comes from this UDP port, of who asks from the next.
  *
  * WHAT is an access at the end that has to be refused: "behind" the last byte,
  * by a key that is "free", by an entry that leads to "nowhere" or, of one's
@@ -61,6 +63,7 @@ static struct {
     uint32_t            total[LAYOUTS];
     int                 gid_index;
     int                 mtu;
+    int                 sport;
     int                 socket;
     peer_t              far;
 } self = {.gid_index = 3, .mtu = 1024};
@@ -254,6 +257,10 @@ static void connect_to(const peer_t *far)
                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                         IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                         IBV_QP_MAX_QP_RD_ATOMIC) == 0, "not RTS");
+    if (self.sport != 0) {
+        check(mlx5dv_modify_qp_udp_sport(self.qp, self.sport) == 0,
+              "not the UDP source port");
+    }
 }
 
 static void setup(void)
@@ -472,7 +479,7 @@ int main(int argc, char **argv)
     const char *last = NULL;
     int option;
 
-    while ((option = getopt(argc, argv, "g:m:p:r:")) != -1) {
+    while ((option = getopt(argc, argv, "g:m:p:r:u:")) != -1) {
         switch (option) {
         case 'g':
             self.gid_index = atoi(optarg);
@@ -486,12 +493,16 @@ int main(int argc, char **argv)
         case 'r':
             last = optarg;
             break;
+        case 'u':
+            self.sport = atoi(optarg);
+            break;
         default:
-            die("usage: layouts [-g GID-INDEX] [-m MTU] [-p PORT] [-r WHAT] "
-                "[HOST]");
+            die("usage: layouts [-g GID-INDEX] [-m MTU] [-p PORT] [-u PORT] "
+                "[-r WHAT] [HOST]");
         }
     }
 
+    self.sport += (self.sport != 0) && (optind < argc);
     self.socket = (optind < argc) ? connect_at(argv[optind], port) :
                                     listen_at(port);
     setup();

@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 import unittest
 
 import nodes
@@ -125,6 +126,24 @@ class Capture(unittest.TestCase):
         self.check(*self.captured(
             ("ibv_rc_pingpong", "-c", "-n", "50", "-g", IPV6),
             ("ib_write_bw", "-F", "-n", "20", "-x", IPV6)))
+
+    def test_udp_source_ports(self):
+        """What programs have set: requests and answers of a side come from its
+        port."""
+        if shutil.which("gcc") is None:
+            self.skipTest("there is no gcc")
+        with tempfile.TemporaryDirectory(prefix="compiled") as parent:
+            program = os.path.join(parent, "program")
+            subprocess.run(["gcc", "-O1", os.path.join(nodes.HERE, "layouts.c"),
+                            "-libverbs", "-lmlx5", "-o", program], check=True)
+            name, counts = self.captured(
+                (program, "-p", str(PORT), "-g", IPV4, "-u", "50000"),
+                environment=("MLX5SIM_DEVX=y",))
+        ports = {(frame[26:30], struct.unpack(">H", frame[34:36])[0])
+                 for frame in frames(name)}
+        self.assertEqual(sorted(port for _, port in ports), [50000, 50001])
+        self.assertEqual(len({address for address, _ in ports}), 2)
+        self.check(name, counts)
 
     def test_jobs(self):
         """Of MPI, whose connections UCX makes by datagrams. The capture's
