@@ -136,7 +136,7 @@ static void mlx5sim_nldev_close(mlx5sim_nldev_out_t *out, size_t begin)
 static int mlx5sim_nldev_read(const mlx5sim_nldev_dev_t *dev, const char *file,
                               char *line, size_t size)
 {
-    char path[512];
+    char path[1024];
     FILE *stream;
     int ret = -1;
 
@@ -166,7 +166,7 @@ mlx5sim_nldev_number(const mlx5sim_nldev_dev_t *dev, const char *file)
 static uint64_t mlx5sim_nldev_port_number(const mlx5sim_nldev_dev_t *dev,
                                           uint32_t port, const char *file)
 {
-    char path[MLX5SIM_NLDEV_NAME + 300];
+    char path[512];
 
     snprintf(path, sizeof(path), "ports/%u/%s", port, file);
     return mlx5sim_nldev_number(dev, path);
@@ -307,9 +307,9 @@ static void mlx5sim_nldev_counters(mlx5sim_nldev_out_t *out,
                                    const mlx5sim_nldev_dev_t *dev,
                                    uint32_t port)
 {
-    char path[512];
     struct dirent *entry;
     size_t table, row;
+    char path[256], file[MLX5SIM_NLDEV_NAME + sizeof(entry->d_name)];
     DIR *dir;
 
     mlx5sim_nldev_handle(out, dev);
@@ -324,13 +324,13 @@ static void mlx5sim_nldev_counters(mlx5sim_nldev_out_t *out,
             continue;
         }
 
-        snprintf(path, sizeof(path), "hw_counters/%s", entry->d_name);
+        snprintf(file, sizeof(file), "hw_counters/%s", entry->d_name);
         row = mlx5sim_nldev_open(out, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY);
         mlx5sim_nldev_put_string(out,
                                  RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
                                  entry->d_name);
         mlx5sim_nldev_put_u64(out, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
-                              mlx5sim_nldev_port_number(dev, port, path));
+                              mlx5sim_nldev_port_number(dev, port, file));
         mlx5sim_nldev_close(out, row);
     }
     if (dir != NULL) {
