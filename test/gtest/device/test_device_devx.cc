@@ -480,8 +480,9 @@ TEST_F(test_device_devx, queue_pairs_get_another_udp_source_port)
         context c;
         cq scq(c, 64), rcq(c, 64);
         qp_options v1, v2, ud;
+        const std::pair<qp_options*, int> versions[] = {{&v1, 0}, {&v2, 3}};
 
-        for (auto each : {std::make_pair(&v1, 0), std::make_pair(&v2, 3)}) {
+        for (const auto &each : versions) {
             REQUIRE_EQ(0, ibv_query_gid(c.ctx, 1, each.second, &c.gid));
             each.first->path.is_global      = 1;
             each.first->path.grh.dgid       = c.gid;
