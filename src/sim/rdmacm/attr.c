@@ -4,6 +4,7 @@
 #include <sim/config/identity.h>
 #include <sim/instance/instance.h>
 #include <sim/rdmacm/def.h>
+#include <sim/rdmacm/place.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,11 +19,6 @@
 
 _Static_assert(sizeof(struct ib_path_rec_data) == 72, "PathRecord");
 
-
-static int mlx5sim_cm_is_roce(void)
-{
-    return mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE;
-}
 
 static unsigned mlx5sim_cm_path_mtu(const mlx5sim_cm_id_t *id)
 {

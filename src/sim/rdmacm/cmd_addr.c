@@ -116,7 +116,7 @@ int mlx5sim_cm_cmd_bind(mlx5sim_cm_cmd_t *cmd)
 static int mlx5sim_cm_resolve_remote(mlx5sim_cm_id_t *id)
 {
     const mlx5sim_config_t *config = mlx5sim_instance_config();
-    int is_roce                    = config->link == MLX5SIM_LINK_ROCE;
+    int is_roce                    = mlx5sim_cm_is_roce();
     mlx5sim_cm_place_t place, remote;
     mlx5sim_cm_addr_t src;
     int ret;

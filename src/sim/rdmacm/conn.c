@@ -224,7 +224,7 @@ static int mlx5sim_cm_deliver(mlx5sim_cm_id_t *id, mlx5sim_cm_id_t *listener)
  * cma_resolve_iboe_route(). The larger one, rounded up if they are near. */
 uint8_t mlx5sim_cm_request_timeout(const mlx5sim_cm_id_t *id)
 {
-    int is_own  = (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) &&
+    int is_own  = mlx5sim_cm_is_roce() &&
                   (id->timeout != 0);
     int timeout = is_own ? id->timeout : MLX5SIM_CM_PACKET_LIFETIME + 1;
     int larger  = (timeout > MLX5SIM_CM_ACK_DELAY) ? timeout :

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <sim/rdmacm/hear.h>
-#include <sim/instance/instance.h>
 #include <sim/objs/store.h>
 #include <sim/rdmacm/conn_int.h>
 #include <sim/rdmacm/def.h>
@@ -176,7 +175,7 @@ static int mlx5sim_cm_hear_is_path(const mlx5sim_cm_way_t *way,
                                    const mlx5sim_cm_addr_t *src,
                                    const mlx5sim_cm_place_t *place)
 {
-    if (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) {
+    if (mlx5sim_cm_is_roce()) {
         return !memcmp(mad->sgid, way->dgid, sizeof(mad->sgid)) &&
                !memcmp(mad->dgid, way->sgid, sizeof(mad->dgid));
     }
@@ -192,7 +191,6 @@ static unsigned mlx5sim_cm_hear_check(const mlx5sim_cm_way_t *way,
                                       const mlx5sim_cm_addr_t *dst,
                                       mlx5sim_cm_place_t *place_p)
 {
-    int is_roce = mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE;
     uint8_t gid[16];
 
     if (mlx5sim_cm_place_find(dst, place_p) != 0) {
@@ -208,7 +206,7 @@ static unsigned mlx5sim_cm_hear_check(const mlx5sim_cm_way_t *way,
 
     /* by which it is answered */
     mlx5sim_cm_addr_gid(src, gid);
-    if (!is_roce && memcmp(gid, way->dgid, sizeof(gid))) {
+    if (!mlx5sim_cm_is_roce() && memcmp(gid, way->dgid, sizeof(gid))) {
         return MLX5SIM_CM_REJ_INVALID_GID;
     }
 
@@ -298,8 +296,8 @@ static void mlx5sim_cm_hear_req(const mlx5sim_cm_way_t *way,
     request->tid        = mad->tid;
     request->remote.lid = mlx5sim_cm_addr_lid(&src, &place);
     memcpy(request->remote.gid,
-           (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) ?
-           way->dgid : mad->sgid, sizeof(request->remote.gid));
+           mlx5sim_cm_is_roce() ? way->dgid : mad->sgid,
+           sizeof(request->remote.gid));
     mlx5sim_cm_hear_param(request, mad, mad->data + MLX5SIM_CM_MAD_IP_LENGTH,
                           mlx5sim_cm_request_size(request));
     (void)mlx5sim_cm_request_show(request, listener);

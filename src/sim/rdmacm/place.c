@@ -111,6 +111,11 @@ void mlx5sim_cm_addr_gid(const mlx5sim_cm_addr_t *addr, uint8_t gid[16])
     memcpy(gid + 12, &addr->in.sin_addr, 4);
 }
 
+int mlx5sim_cm_is_roce(void)
+{
+    return mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE;
+}
+
 uint16_t mlx5sim_cm_addr_lid(const mlx5sim_cm_addr_t *addr,
                              const mlx5sim_cm_place_t *place)
 {

@@ -26,6 +26,9 @@ int mlx5sim_cm_addr_is_any(const mlx5sim_cm_addr_t *addr);
 int mlx5sim_cm_addr_is_same(const mlx5sim_cm_addr_t *a,
                             const mlx5sim_cm_addr_t *b);
 
+/** Whether ports are of RoCE. */
+int mlx5sim_cm_is_roce(void);
+
 /** LID of the port of another node that has an address, as of MLX5SIM_WIRE with
  *  InfiniBand. @return 0: it can't have one, or the network of @a place does
  *  not have that address. */

@@ -25,15 +25,10 @@ static const uint32_t mlx5sim_cm_order[] = {
     (sizeof(mlx5sim_cm_order) / sizeof(mlx5sim_cm_order[0]))
 
 
-static int mlx5sim_cm_remote_is_roce(void)
-{
-    return mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE;
-}
-
 void mlx5sim_cm_remote_gids(const mlx5sim_cm_id_t *id, uint8_t sgid_p[16],
                             uint8_t dgid_p[16])
 {
-    if (mlx5sim_cm_remote_is_roce()) {
+    if (mlx5sim_cm_is_roce()) {
         memcpy(sgid_p, id->local.gid, sizeof(id->local.gid));
         memcpy(dgid_p, id->remote.gid, sizeof(id->remote.gid));
     } else {
@@ -182,9 +177,9 @@ static void mlx5sim_cm_remote_req(const mlx5sim_cm_id_t *id,
     mad_p->tclass           = id->tos;
     mad_p->hop_limit        = MLX5SIM_CM_HOP_LIMIT;
     mad_p->ack_timeout      = mlx5sim_cm_request_timeout(id);
-    mad_p->slid             = mlx5sim_cm_remote_is_roce() ?
+    mad_p->slid             = mlx5sim_cm_is_roce() ?
                               MLX5SIM_CM_MAD_NO_LID : id->local.lid;
-    mad_p->dlid             = mlx5sim_cm_remote_is_roce() ?
+    mad_p->dlid             = mlx5sim_cm_is_roce() ?
                               MLX5SIM_CM_MAD_NO_LID : id->remote.lid;
     mlx5sim_cm_remote_param(id, mad_p);
     memcpy(mad_p->sgid, id->local.gid, sizeof(mad_p->sgid));

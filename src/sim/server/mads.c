@@ -8,6 +8,7 @@
 #include <sim/rdmacm/def.h>
 #include <sim/rdmacm/hear.h>
 #include <sim/rdmacm/id.h>
+#include <sim/rdmacm/place.h>
 #include <sim/rdmacm/remote.h>
 #include <sim/server/socket.h>
 
@@ -30,9 +31,10 @@ static int mlx5sim_mads_port_is_down(unsigned dev, unsigned port)
 /* The IPv4 address of a node, as a GID */
 static void mlx5sim_mads_gid(const uint8_t ipv4[4], uint8_t gid_p[16])
 {
-    memset(gid_p, 0, 10);
-    memset(gid_p + 10, 0xff, 2);
-    memcpy(gid_p + 12, ipv4, 4);
+    mlx5sim_cm_addr_t addr = {.in = {.sin_family = AF_INET}};
+
+    memcpy(&addr.in.sin_addr, ipv4, sizeof(addr.in.sin_addr));
+    mlx5sim_cm_addr_gid(&addr, gid_p);
 }
 
 /* With InfiniBand: LIDs, and the addresses that they say */
@@ -82,7 +84,7 @@ static void mlx5sim_mads_send(const mlx5sim_cm_way_t *way,
     }
 
     psn = mlx5sim_psn_add(psn, 1);
-    if (mlx5sim_instance_config()->link == MLX5SIM_LINK_ROCE) {
+    if (mlx5sim_cm_is_roce()) {
         mlx5sim_mads_path_roce(way, &path);
     } else {
         mlx5sim_mads_path_ib(way, &path);
