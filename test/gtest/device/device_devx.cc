@@ -17,6 +17,21 @@ uint32_t query_eqn(ibv_context *ctx, uint32_t vector)
 } // namespace
 
 
+unsigned refused(ibv_context *ctx, const command &c, size_t out_size,
+                 int error)
+{
+    bytes out(out_size);
+
+    errno = 0;
+    REQUIRE(mlx5dv_devx_obj_create(ctx, c.in.data(), c.in.size(), out.data(),
+                                   out.size()) == nullptr);
+    REQUIRE_EQ(error, errno);
+    if (error == EREMOTEIO) {
+        REQUIRE(get(out, 32, 32) != 0); /* syndrome */
+    }
+    return out[0];
+}
+
 uint32_t pd_number(ibv_pd *pd)
 {
     mlx5dv_pd dv   = {};

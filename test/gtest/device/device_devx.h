@@ -23,6 +23,17 @@ namespace device {
 
 typedef std::vector<uint8_t> bytes;
 
+/** Status of a command that fails: MLX5_CMD_STAT_* of the kernel. */
+enum status_t {
+    bad_op       = 0x02,
+    bad_param    = 0x03,
+    bad_res      = 0x05,
+    no_res       = 0x0f,
+    bad_qp_state = 0x10,
+    bad_in_len   = 0x50,
+    bad_out_len  = 0x51
+};
+
 /** A command; fields are OR-ed in. */
 class command {
 public:
@@ -280,6 +291,10 @@ struct devx_loop {
     static const size_t rmp_offset = 8192;
     static const size_t records    = 12288; /* CQ, RMP, QPs: 64 bytes each */
 };
+
+/** @return status of a creation that is refused, with this errno */
+unsigned refused(ibv_context *ctx, const command &c, size_t out_size = 16,
+                 int error = EREMOTEIO);
 
 } // namespace device
 

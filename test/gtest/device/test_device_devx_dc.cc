@@ -17,15 +17,6 @@ using namespace device;
 
 namespace {
 
-enum status_t {
-    bad_op       = 0x02,
-    bad_param    = 0x03,
-    bad_res      = 0x05,
-    bad_qp_state = 0x10,
-    bad_in_len   = 0x50,
-    bad_out_len  = 0x51
-};
-
 const uint64_t key = 0x1122334455667788ul;
 
 /* CREATE_QP of an initiator */
@@ -152,19 +143,6 @@ struct dc_loop : public devx_loop {
     object   dct, dci;
     uint16_t dci_pi = 0;
 };
-
-/* Status of a creation that is refused */
-unsigned refused(ibv_context *ctx, const command &c)
-{
-    bytes out(16);
-
-    errno = 0;
-    REQUIRE(mlx5dv_devx_obj_create(ctx, c.in.data(), c.in.size(), out.data(),
-                                   out.size()) == nullptr);
-    REQUIRE_EQ(EREMOTEIO, errno);
-    REQUIRE(get(out, 32, 32) != 0); /* syndrome */
-    return out[0];
-}
 
 class test_device_devx_dc : public device::test {
 protected:

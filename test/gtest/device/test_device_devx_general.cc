@@ -21,16 +21,6 @@ using namespace device;
 
 namespace {
 
-enum status_t {
-    bad_op     = 0x02,
-    bad_param  = 0x03,
-    bad_res    = 0x05,
-    no_res     = 0x0f,
-    bad_state  = 0x10,
-    bad_in_len = 0x50,
-    bad_out_len = 0x51
-};
-
 enum {
     fw_create_general = 0xa00,
     fw_modify_general = 0xa01,
@@ -113,19 +103,6 @@ bytes query_element(const object &o)
     REQUIRE_EQ(0, out[0]);
     REQUIRE_EQ(3, get(out, 192, 8));
     return out;
-}
-
-/* Status of a creation that is refused */
-unsigned refused(ibv_context *ctx, const command &c)
-{
-    bytes out(16);
-
-    errno = 0;
-    REQUIRE(mlx5dv_devx_obj_create(ctx, c.in.data(), c.in.size(), out.data(),
-                                   out.size()) == nullptr);
-    REQUIRE_EQ(EREMOTEIO, errno);
-    REQUIRE(get(out, 32, 32) != 0); /* syndrome */
-    return out[0];
 }
 
 bytes caps(ibv_context *ctx, unsigned group)
@@ -398,7 +375,7 @@ TEST_F(test_device_devx_general, leaves_are_left)
                                       of.number);
 
             REQUIRE_EQ(EREMOTEIO, bind(q->v, c2, &status));
-            REQUIRE_EQ(bad_state, status);
+            REQUIRE_EQ(bad_qp_state, status);
             q->to_init();
             REQUIRE_EQ(0, bind(q->v, c2, &status));
             REQUIRE_EQ(EBUSY, mlx5dv_devx_obj_destroy(of.v));

@@ -21,15 +21,6 @@ using namespace device;
 
 namespace {
 
-enum status_t {
-    bad_op       = 0x02,
-    bad_param    = 0x03,
-    bad_res      = 0x05,
-    bad_qp_state = 0x10,
-    bad_in_len   = 0x50,
-    bad_out_len  = 0x51
-};
-
 const auto omit_data = MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA;
 
 class test_device_devx_objs : public device::test {
@@ -41,22 +32,6 @@ protected:
         set_env("MLX5SIM_LOG", "error");
     }
 };
-
-/* Status of a creation that is refused */
-unsigned refused(ibv_context *ctx, const command &c, size_t out_size = 16,
-                 int error = EREMOTEIO)
-{
-    bytes out(out_size);
-
-    errno = 0;
-    REQUIRE(mlx5dv_devx_obj_create(ctx, c.in.data(), c.in.size(), out.data(),
-                                   out.size()) == nullptr);
-    REQUIRE_EQ(error, errno);
-    if (error == EREMOTEIO) {
-        REQUIRE(get(out, 32, 32) != 0); /* syndrome */
-    }
-    return out[0];
-}
 
 /* Writes and messages, several times round all queues */
 void exchange(devx_loop &l, unsigned count)
