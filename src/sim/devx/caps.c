@@ -27,6 +27,7 @@
 #define MLX5SIM_CAP_LOG_MAX_MKEY     MLX5SIM_FW_FIELD(234, 6)
 #define MLX5SIM_CAP_MAX_INDIRECTION  MLX5SIM_FW_FIELD(256, 8)
 #define MLX5SIM_CAP_FIXED_BUFFER     MLX5SIM_FW_FIELD(264, 1) /* KSM */
+#define MLX5SIM_CAP_LOG_MAX_BSF      MLX5SIM_FW_FIELD(274, 6)
 #define MLX5SIM_CAP_LOG_MAX_KLM      MLX5SIM_FW_FIELD(282, 6)
 #define MLX5SIM_CAP_QPC_EXT          MLX5SIM_FW_FIELD(290, 1)
 #define MLX5SIM_CAP_LOG_MAX_RA_REQ_DC MLX5SIM_FW_FIELD(298, 6)
@@ -42,6 +43,9 @@
 #define MLX5SIM_CAP_LOG_MAX_MSG      MLX5SIM_FW_FIELD(451, 5)
 #define MLX5SIM_CAP_INIT2_LAG        MLX5SIM_FW_FIELD(504, 1)
 #define MLX5SIM_CAP_CQE_VERSION      MLX5SIM_FW_FIELD(508, 4)
+#define MLX5SIM_CAP_DRAIN_SIGERR     MLX5SIM_FW_FIELD(527, 1)
+#define MLX5SIM_CAP_SIGERR_CQE       MLX5SIM_FW_FIELD(530, 1)
+#define MLX5SIM_CAP_SHO              MLX5SIM_FW_FIELD(535, 1) /* signatures */
 #define MLX5SIM_CAP_DCT              MLX5SIM_FW_FIELD(538, 1)
 #define MLX5SIM_CAP_QOS              MLX5SIM_FW_FIELD(539, 1)
 #define MLX5SIM_CAP_ROCE             MLX5SIM_FW_FIELD(541, 1)
@@ -53,11 +57,13 @@
 #define MLX5SIM_CAP_NUM_LAG_PORTS    MLX5SIM_FW_FIELD(636, 4)
 #define MLX5SIM_CAP_LOG_MAX_RMP      MLX5SIM_FW_FIELD(899, 5)
 #define MLX5SIM_CAP_GENERAL_TYPES    MLX5SIM_FW_FIELD(1024, 64)
+#define MLX5SIM_CAP_SIGERR_DOMAIN    MLX5SIM_FW_FIELD(1152, 1)
 #define MLX5SIM_CAP_LOG_MAX_STREAMS  MLX5SIM_FW_FIELD(1419, 5)
 #define MLX5SIM_CAP_LOG_MAX_ERRORED  MLX5SIM_FW_FIELD(1427, 5)
 #define MLX5SIM_CAP_LAST             640 /* of what libmlx5 asks for */
 #define MLX5SIM_CAP_LAST_RMP         904
 #define MLX5SIM_CAP_LAST_TYPES       1088
+#define MLX5SIM_CAP_LAST_SIGERR      1160
 #define MLX5SIM_CAP_LAST_STREAMS     1432
 
 /* qos_cap: a table of rates, with bursts and packet sizes, for programs, too
@@ -232,6 +238,10 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
                    mlx5sim_fw_log(config->max_mr));
     mlx5sim_fw_set(caps, MLX5SIM_CAP_MAX_INDIRECTION, 1);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_FIXED_BUFFER, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_DRAIN_SIGERR, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_SIGERR_CQE, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_SHO, 1);
+    mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_BSF, MLX5SIM_FW_LOG_MAX_BSF);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_LOG_MAX_KLM,
                    MLX5SIM_FW_LOG_MAX_KLM);
     mlx5sim_fw_set(caps, MLX5SIM_CAP_OOO_SL_MASK, !is_roce);
@@ -267,6 +277,9 @@ mlx5sim_fw_general_caps(const mlx5sim_config_t *config, mlx5sim_fw_t *fw)
         mlx5sim_fw_set(caps, MLX5SIM_CAP_GENERAL_TYPES,
                        (1ull << MLX5SIM_FW_TYPE_RESERVED_QPN) |
                        (1ull << MLX5SIM_FW_TYPE_SCHED));
+    }
+    if (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_SIGERR / 8) {
+        mlx5sim_fw_set(caps, MLX5SIM_CAP_SIGERR_DOMAIN, 1);
     }
     if (mlx5sim_config_has_dc(config) &&
         (fw->out_size >= MLX5SIM_FW_CAP + MLX5SIM_CAP_LAST_STREAMS / 8)) {

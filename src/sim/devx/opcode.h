@@ -27,6 +27,7 @@ enum {
     MLX5SIM_FW_2RST_QP                 = 0x50a,
     MLX5SIM_FW_QUERY_QP                = 0x50b,
     MLX5SIM_FW_INIT2INIT_QP            = 0x50e,
+    MLX5SIM_FW_CREATE_PSV              = 0x600,
     MLX5SIM_FW_QUERY_XRC_SRQ           = 0x707,
     MLX5SIM_FW_ARM_XRC_SRQ             = 0x708,
     MLX5SIM_FW_CREATE_DCT              = 0x710,
@@ -69,6 +70,7 @@ typedef enum {
     MLX5SIM_FW_ON_XRC_SRQ,
     MLX5SIM_FW_ON_QP,
     MLX5SIM_FW_ON_DCT,
+    MLX5SIM_FW_ON_PSV,
     MLX5SIM_FW_ON_GENERAL
 } mlx5sim_fw_on_t;
 

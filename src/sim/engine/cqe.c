@@ -45,6 +45,24 @@ static void mlx5sim_cqe_build_error(const mlx5sim_cqe_t *cqe, uint32_t op_qpn,
 }
 
 
+static void mlx5sim_cqe_build_sig_error(const mlx5sim_cqe_t *cqe,
+                                        uint8_t op_own,
+                                        mlx5sim_sig_err_cqe_t *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->expected_trans_sig = htobe32(cqe->sig.expected >> 32);
+    out->actual_trans_sig   = htobe32(cqe->sig.actual >> 32);
+    out->expected_reftag    = htobe32((uint32_t)cqe->sig.expected);
+    out->actual_reftag      = htobe32((uint32_t)cqe->sig.actual);
+    out->syndrome           = htobe16(cqe->sig.syndrome);
+    out->domain             = cqe->sig.is_mem;
+    out->mkey               = htobe32(cqe->sig.key);
+    out->err_offset         = htobe64(cqe->sig.offset);
+    out->qpn                = htobe32(cqe->qpn & MLX5SIM_QPN_MASK);
+    out->op_own             = op_own;
+}
+
+
 static uint32_t mlx5sim_cqe_imm_inval_pkey(const mlx5sim_cqe_t *cqe)
 {
     switch (cqe->opcode) {
@@ -106,6 +124,11 @@ void mlx5sim_cqe_build(const mlx5sim_cqe_t *cqe, unsigned size,
     if (size > sizeof(mlx5sim_cqe64_t)) {
         memset(out, 0, size - sizeof(mlx5sim_cqe64_t));
         out += size - sizeof(mlx5sim_cqe64_t);
+    }
+
+    if (cqe->opcode == MLX5SIM_CQE_SIG_ERR) {
+        mlx5sim_cqe_build_sig_error(cqe, op_own, (mlx5sim_sig_err_cqe_t*)out);
+        return;
     }
 
     if (mlx5sim_cqe_is_error(cqe)) {

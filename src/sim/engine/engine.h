@@ -3,6 +3,8 @@
 #ifndef MLX5SIM_ENGINE_H_
 #define MLX5SIM_ENGINE_H_
 
+#include <sim/engine/signature.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -80,13 +82,22 @@ enum {
 #define MLX5SIM_WINDOW_TYPE_2 2
 
 
+/** Whether a list leads to the bytes of a key. */
+enum {
+    MLX5SIM_LAYOUT_NONE,
+    MLX5SIM_LAYOUT_PLAIN,
+    MLX5SIM_LAYOUT_SIGNED  /* and there are signatures: bytes are those of the
+                              wire */
+};
+
+
 /** What the engine must know about a memory region. */
 typedef struct mlx5sim_mr {
     uint32_t key;      /* lkey and rkey: mlx5 uses one value for both */
     uint32_t pdn;
     uint32_t access;   /* MLX5SIM_ACCESS_* */
     uint32_t window_type; /* enum ibv_mw_type; 0: it is none */
-    uint32_t has_layout;  /* a list leads to the bytes: va says nothing */
+    uint32_t has_layout;  /* MLX5SIM_LAYOUT_*: va says nothing */
     uint64_t iova;     /* address as work requests name it */
     uint64_t va;       /* the same byte in the owner's address space */
     uint64_t length;   /* bytes */
@@ -197,8 +208,8 @@ typedef struct mlx5sim_seg {
     uint32_t    length;  /* bytes */
     uint32_t    lkey;
     const void *inl;     /* not NULL: inline data inside the send queue */
-    uint32_t    has_layout; /* in a plan: addr is an iova, by which the list of
-                               the key leads to the bytes */
+    uint32_t    has_layout; /* in a plan, MLX5SIM_LAYOUT_*: addr is an iova, by
+                               which the list of the key leads to the bytes */
     uint32_t    stride;  /* UMR: bytes from one turn to the next */
 } mlx5sim_seg_t;
 
@@ -261,7 +272,14 @@ typedef struct mlx5sim_wqe {
         uint32_t  count;        /* entries of the list, in segs */
         uint32_t  turns;        /* how often they come, one turn after the
                                    other; 0: it is no list of strides */
+        uint8_t   is_signed;    /* there are to be signatures: as before, or */
+        uint8_t   has_bsf;      /* these */
+        uint8_t   bsf[MLX5SIM_BSF_SIZE];
     } umr;
+    struct {                    /* SET_PSV */
+        uint32_t  index;
+        uint64_t  value;
+    } psv;
     uint32_t      length;       /* payload bytes, gather or scatter total */
     uint32_t      later;        /* bytes at its end that are not yet there, as
                                    they come in later packets; decode says 0 */
@@ -303,7 +321,10 @@ typedef struct mlx5sim_cqe {
                                it. Not reported in error CQEs. */
     uint16_t pkey;          /* UD receive without immediate */
     uint8_t  scattered;     /* bytes of data in the CQE; 0: it is in memory */
-    uint8_t  data[64];
+    union {
+        uint8_t             data[64];
+        mlx5sim_sig_error_t sig; /* SIG_ERR */
+    };
 } mlx5sim_cqe_t;
 
 
@@ -333,7 +354,8 @@ enum {
     MLX5SIM_EVENT_NONE          = 0,
     MLX5SIM_EVENT_QP_FATAL      = 1,
     MLX5SIM_EVENT_QP_REQ_ERR    = 2,
-    MLX5SIM_EVENT_QP_ACCESS_ERR = 3
+    MLX5SIM_EVENT_QP_ACCESS_ERR = 3,
+    MLX5SIM_EVENT_SQ_DRAINED    = 5
 };
 
 

@@ -184,7 +184,8 @@ typedef struct mlx5sim_umr_ctrl_seg {
     uint8_t flags;
     uint8_t reserved0[3];
     __be16  klm_octowords;
-    __be16  translation_offset;
+    __be16  offset_bsf;         /* translation_offset if there is the flag, else
+                                   bsf_octowords */
     __be64  mkey_mask;
     uint8_t reserved1[32];
 } MLX5SIM_PACKED mlx5sim_umr_ctrl_seg_t;
@@ -197,6 +198,8 @@ typedef struct mlx5sim_umr_ctrl_seg {
 /** [MLX5_WQE_UMR_CTRL_MKEY_MASK_*] */
 #define MLX5SIM_UMR_MASK_LEN          (1ull << 0)
 #define MLX5SIM_UMR_MASK_START        (1ull << 6)
+#define MLX5SIM_UMR_MASK_SIG_ERR      (1ull << 9)
+#define MLX5SIM_UMR_MASK_BSF          (1ull << 12)
 #define MLX5SIM_UMR_MASK_MKEY         (1ull << 13)
 #define MLX5SIM_UMR_MASK_QPN          (1ull << 14)
 #define MLX5SIM_UMR_MASK_LOCAL_WRITE  (1ull << 18)
@@ -266,6 +269,75 @@ typedef struct mlx5sim_stride_seg {
 } MLX5SIM_PACKED mlx5sim_stride_seg_t;
 
 
+/** [MLX5_WQE_MKEY_CONTEXT_FLAGS_BSF_ENABLE] of flags_pd */
+#define MLX5SIM_MKEY_BSF          (1u << 30)
+
+/** Part of a BSF about T10-DIF, on the wire or in memory [mlx5_bsf_inl] */
+typedef struct mlx5sim_bsf_inl {
+    __be16  vld_refresh;
+    __be16  app_tag;
+    __be32  ref_tag;
+    uint8_t sig_type;
+    uint8_t rp_inv_seed;
+    uint8_t reserved[3];
+    uint8_t check;              /* dif_inc_ref_guard_check */
+    __be16  app_mask;           /* dif_app_bitmask_check */
+} MLX5SIM_PACKED mlx5sim_bsf_inl_t;
+
+#define MLX5SIM_BSF_INL_VALID     0x8000u
+#define MLX5SIM_BSF_REFRESH       0x4000u
+#define MLX5SIM_BSF_REPEAT        0x80u
+#define MLX5SIM_BSF_SEED          0x08u
+#define MLX5SIM_BSF_REF_INC       0x40u
+#define MLX5SIM_BSF_ESCAPE_MASK   0x0fu
+#define MLX5SIM_BSF_T10DIF_CRC    1u
+#define MLX5SIM_BSF_T10DIF_CSUM   2u
+
+/** Signatures of a key, behind its list: byte stream format [mlx5_bsf]. Of the
+ *  wire there is either the size of blocks, or, if these are as in memory,
+ *  which bytes of signatures are copied. */
+typedef struct mlx5sim_bsf {
+    uint8_t size_sbs;           /* size 7:6, same block structure 4 */
+    uint8_t check_byte_mask;
+    uint8_t wire;
+    uint8_t mem;
+    __be32  raw_data_size;
+    __be32  w_bfs_psv;          /* block format 31:24, PSV 23:0 */
+    __be32  m_bfs_psv;
+    __be32  t_init_gen_pro_size;
+    __be32  rsvd_epi_size;
+    __be32  w_tfs_psv;          /* signatures of transactions */
+    __be32  m_tfs_psv;
+    mlx5sim_bsf_inl_t w_inl;
+    mlx5sim_bsf_inl_t m_inl;
+} MLX5SIM_PACKED mlx5sim_bsf_t;
+
+#define MLX5SIM_BSF_SIZE_SHIFT    6
+#define MLX5SIM_BSF_INLINE        2u  /* has all parts above */
+#define MLX5SIM_BSF_SAME          0x10u
+#define MLX5SIM_BSF_BFS_SHIFT     24
+#define MLX5SIM_BSF_PSV_MASK      0xffffffu
+#define MLX5SIM_BFS_CRC32         0x20u
+#define MLX5SIM_BFS_REPEAT        0x02u
+#define MLX5SIM_BFS_NO_SEED       0x01u
+
+/** Sizes of blocks [bs_to_bs_selector() of libmlx5] */
+enum {
+    MLX5SIM_BSF_BLOCK_512  = 1,
+    MLX5SIM_BSF_BLOCK_520  = 2,
+    MLX5SIM_BSF_BLOCK_4096 = 3,
+    MLX5SIM_BSF_BLOCK_4160 = 4
+};
+
+/** What SET_PSV sets [mlx5_wqe_set_psv_seg] */
+typedef struct mlx5sim_set_psv_seg {
+    __be32  psv_index;
+    __be16  syndrome;
+    uint8_t reserved[2];
+    __be64  transient_signature;
+} MLX5SIM_PACKED mlx5sim_set_psv_seg_t;
+
+
 /** Inline data follows in the queue, padded to a unit
  *  [mlx5_wqe_inline_seg] */
 typedef struct mlx5sim_inline_seg {
@@ -329,6 +401,7 @@ enum {
     MLX5SIM_CQE_RESP_SEND_IMM = 0x3,
     MLX5SIM_CQE_RESP_SEND_INV = 0x4,
     MLX5SIM_CQE_RESIZE_CQ     = 0x5,
+    MLX5SIM_CQE_SIG_ERR       = 0xc,
     MLX5SIM_CQE_REQ_ERR       = 0xd,
     MLX5SIM_CQE_RESP_ERR      = 0xe,
     MLX5SIM_CQE_INVALID       = 0xf
@@ -440,6 +513,32 @@ typedef struct mlx5sim_err_cqe {
     uint8_t op_own;
 } MLX5SIM_PACKED mlx5sim_err_cqe_t;
 
+
+/** A wrong signature [kernel: mlx5_sig_err_cqe; SPDK's lib/mlx5 has the type
+ *  and the domain, which libmlx5 asks for (sigerr_domain_and_sig_type)] */
+typedef struct mlx5sim_sig_err_cqe {
+    uint8_t reserved0[16];
+    __be32  expected_trans_sig; /* upper half of the number, */
+    __be32  actual_trans_sig;
+    __be32  expected_reftag;    /* lower half */
+    __be32  actual_reftag;
+    __be16  syndrome;
+    uint8_t sig_type;           /* 0: of a block */
+    uint8_t domain;             /* 0: wire, 1: memory */
+    __be32  mkey;
+    __be64  err_offset;
+    uint8_t reserved1[8];
+    __be32  qpn;
+    uint8_t reserved2[2];
+    uint8_t signature;
+    uint8_t op_own;
+} MLX5SIM_PACKED mlx5sim_sig_err_cqe_t;
+
+/** [MLX5_SIGERR_CQE_SYNDROME_*] */
+#define MLX5SIM_SIGERR_REF        (1u << 11)
+#define MLX5SIM_SIGERR_APP        (1u << 12)
+#define MLX5SIM_SIGERR_GUARD      (1u << 13)
+
 /** PRM: g, where the network header is; 1 = in the receive buffer */
 #define MLX5SIM_CQE_GRH_SHIFT     28
 #define MLX5SIM_CQE_SL_SHIFT      24
@@ -513,5 +612,11 @@ MLX5SIM_ASSERT_OFFSET(mlx5sim_err_cqe_t, vendor_err_synd, 54);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_err_cqe_t, syndrome, 55);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_err_cqe_t, s_wqe_opcode_qpn, 56);
 MLX5SIM_ASSERT_OFFSET(mlx5sim_err_cqe_t, op_own, 63);
+MLX5SIM_ASSERT_SIZE(mlx5sim_sig_err_cqe_t, 64);
+MLX5SIM_ASSERT_OFFSET(mlx5sim_sig_err_cqe_t, mkey, 36);
+MLX5SIM_ASSERT_OFFSET(mlx5sim_sig_err_cqe_t, op_own, 63);
+MLX5SIM_ASSERT_SIZE(mlx5sim_bsf_t, 64);
+MLX5SIM_ASSERT_OFFSET(mlx5sim_bsf_t, m_inl, 48);
+MLX5SIM_ASSERT_SIZE(mlx5sim_set_psv_seg_t, 16);
 
 #endif

@@ -28,7 +28,8 @@ const uint8_t mlx5sim_opcode_table[MLX5SIM_OPCODE_COUNT] = {
                                         MLX5SIM_OP_ATOMIC | MLX5SIM_OP_SCATTER,
     [MLX5SIM_OPCODE_ATOMIC_MASKED_FA] = MLX5SIM_OP_RC | MLX5SIM_OP_RADDR |
                                         MLX5SIM_OP_ATOMIC | MLX5SIM_OP_SCATTER,
-    [MLX5SIM_OPCODE_UMR]              = MLX5SIM_OP_CONNECTED
+    [MLX5SIM_OPCODE_UMR]              = MLX5SIM_OP_CONNECTED,
+    [MLX5SIM_OPCODE_SET_PSV]          = MLX5SIM_OP_CONNECTED
 };
 
 

@@ -33,7 +33,8 @@ static inline unsigned mlx5sim_opcode_flags(unsigned opcode)
 /** Whether a work request concerns its own side only: nothing is sent. */
 static inline int mlx5sim_opcode_is_local(unsigned opcode)
 {
-    return (opcode == MLX5SIM_OPCODE_NOP) || (opcode == MLX5SIM_OPCODE_UMR);
+    return (opcode == MLX5SIM_OPCODE_NOP) || (opcode == MLX5SIM_OPCODE_UMR) ||
+           (opcode == MLX5SIM_OPCODE_SET_PSV);
 }
 
 

@@ -309,12 +309,12 @@ static mlx5sim_chk_t mlx5sim_decode_xrc(mlx5sim_cursor_t *cursor,
 }
 
 
-/** The list that a UMR gives to a key: entries of a length, or of strides. It
- *  ends with the WQE; libmlx5 fills it up to whole basic blocks with entries of
- *  nothing. */
+/** The list that a UMR gives to a key: entries of a length, or of strides.
+ *  libmlx5 fills it up to whole basic blocks with entries of nothing. */
 static mlx5sim_chk_t mlx5sim_decode_layout(mlx5sim_cursor_t *cursor,
                                            mlx5sim_wqe_t *wqe)
 {
+    unsigned behind = cursor->left - wqe->umr.units;
     const mlx5sim_repeat_seg_t *repeat;
     const mlx5sim_stride_seg_t *stride;
     const mlx5sim_klm_seg_t *klm;
@@ -328,11 +328,11 @@ static mlx5sim_chk_t mlx5sim_decode_layout(mlx5sim_cursor_t *cursor,
         wqe->umr.count = be16toh(repeat->num_ent);
         wqe->umr.turns = be32toh(repeat->repeat_count);
         mlx5sim_cursor_advance(cursor, 1);
-        if ((wqe->umr.turns == 0) || (wqe->umr.count > cursor->left)) {
+        if ((wqe->umr.turns == 0) || (wqe->umr.count >= wqe->umr.units)) {
             return MLX5SIM_CHK_WQE_SEGMENT;
         }
     } else {
-        wqe->umr.count = cursor->left;
+        wqe->umr.count = wqe->umr.units;
     }
 
     for (seg = wqe->segs; seg < wqe->segs + wqe->umr.count; ++seg) {
@@ -353,8 +353,21 @@ static mlx5sim_chk_t mlx5sim_decode_layout(mlx5sim_cursor_t *cursor,
         mlx5sim_cursor_advance(cursor, 1);
     }
 
+    mlx5sim_cursor_advance(cursor, cursor->left - behind);
     return ((wqe->umr.turns == 0) || (total == bytes)) ?
            MLX5SIM_CHK_OK : MLX5SIM_CHK_WQE_SEGMENT;
+}
+
+
+/** Signatures, unit by unit, as they may wrap. */
+static void mlx5sim_decode_bsf(mlx5sim_cursor_t *cursor, mlx5sim_wqe_t *wqe)
+{
+    uint8_t *out = wqe->umr.bsf;
+
+    for (; out < wqe->umr.bsf + sizeof(wqe->umr.bsf); out += MLX5SIM_WQE_UNIT) {
+        memcpy(out, cursor->ptr, MLX5SIM_WQE_UNIT);
+        mlx5sim_cursor_advance(cursor, 1);
+    }
 }
 
 
@@ -367,8 +380,11 @@ static mlx5sim_chk_t mlx5sim_decode_umr(mlx5sim_cursor_t *cursor,
     const unsigned ctrl_units = sizeof(mlx5sim_umr_ctrl_seg_t) /
                                 MLX5SIM_WQE_UNIT;
     const unsigned mkey_units = sizeof(mlx5sim_mkey_seg_t) / MLX5SIM_WQE_UNIT;
+    const unsigned bsf_units  = sizeof(mlx5sim_bsf_t) / MLX5SIM_WQE_UNIT;
     const mlx5sim_umr_ctrl_seg_t *ctrl;
     const mlx5sim_mkey_seg_t *mkey;
+    unsigned offset_bsf, units;
+    mlx5sim_chk_t chk;
 
     if (cursor->left < ctrl_units + mkey_units) {
         return MLX5SIM_CHK_WQE_DS;
@@ -389,10 +405,15 @@ static mlx5sim_chk_t mlx5sim_decode_umr(mlx5sim_cursor_t *cursor,
     }
 
     /* a list elsewhere, or a part of one, libmlx5 has no use for */
-    wqe->umr.units = be16toh(ctrl->klm_octowords);
-    if ((cursor->left != wqe->umr.units) ||
-        ((wqe->umr.units != 0) && !(ctrl->flags & MLX5SIM_UMR_INLINE)) ||
-        ((ctrl->flags & MLX5SIM_UMR_OFFSET) && ctrl->translation_offset)) {
+    wqe->umr.units     = be16toh(ctrl->klm_octowords);
+    offset_bsf         = be16toh(ctrl->offset_bsf);
+    units              = (ctrl->flags & MLX5SIM_UMR_OFFSET) ? 0 : offset_bsf;
+    wqe->umr.has_bsf   = units != 0;
+    wqe->umr.is_signed = !!(be32toh(mkey->flags_pd) & MLX5SIM_MKEY_BSF);
+    if ((cursor->left != wqe->umr.units + units) ||
+        ((cursor->left != 0) && !(ctrl->flags & MLX5SIM_UMR_INLINE)) ||
+        (wqe->umr.has_bsf && (units != bsf_units)) ||
+        ((ctrl->flags & MLX5SIM_UMR_OFFSET) && (offset_bsf != 0))) {
         return MLX5SIM_CHK_WQE_SEGMENT;
     }
 
@@ -407,8 +428,29 @@ static mlx5sim_chk_t mlx5sim_decode_umr(mlx5sim_cursor_t *cursor,
                            MLX5SIM_ACCESS_REMOTE_ATOMIC : 0);
     wqe->umr.start      = be64toh(mkey->start_addr);
     wqe->umr.length     = be64toh(mkey->len);
-    return (wqe->umr.units == 0) ? MLX5SIM_CHK_OK :
-                                   mlx5sim_decode_layout(cursor, wqe);
+    chk                 = (wqe->umr.units == 0) ?
+                          MLX5SIM_CHK_OK : mlx5sim_decode_layout(cursor, wqe);
+    if ((chk == MLX5SIM_CHK_OK) && wqe->umr.has_bsf) {
+        mlx5sim_decode_bsf(cursor, wqe);
+    }
+    return chk;
+}
+
+
+/** In the first basic block. */
+static mlx5sim_chk_t mlx5sim_decode_psv(mlx5sim_cursor_t *cursor,
+                                        mlx5sim_wqe_t *wqe)
+{
+    const mlx5sim_set_psv_seg_t *seg;
+
+    if (cursor->left != sizeof(*seg) / MLX5SIM_WQE_UNIT) {
+        return MLX5SIM_CHK_WQE_DS;
+    }
+
+    seg            = (const mlx5sim_set_psv_seg_t*)cursor->ptr;
+    wqe->psv.index = be32toh(seg->psv_index);
+    wqe->psv.value = be64toh(seg->transient_signature);
+    return MLX5SIM_CHK_OK;
 }
 
 
@@ -461,6 +503,10 @@ static mlx5sim_chk_t mlx5sim_decode_body(const mlx5sim_qp_t *qp, unsigned flags,
 
     if (wqe->opcode == MLX5SIM_OPCODE_UMR) {
         return mlx5sim_decode_umr(cursor, wqe);
+    }
+
+    if (wqe->opcode == MLX5SIM_OPCODE_SET_PSV) {
+        return mlx5sim_decode_psv(cursor, wqe);
     }
 
     if (mlx5sim_qp_has_av(qp)) {

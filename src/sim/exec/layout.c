@@ -2,6 +2,7 @@
 
 #include <sim/exec/layout.h>
 #include <sim/engine/mlx5_def.h>
+#include <sim/exec/signature.h>
 #include <sim/exec/window.h>
 #include <sim/objs/store.h>
 
@@ -173,6 +174,20 @@ static int mlx5sim_layout_check_ends(const mlx5sim_mr_obj_t *mr, int is_write,
            mlx5sim_layout_check(mr, is_write, offset + length - end, end);
 }
 
+/* The same for bytes from an offset of the key on. If it has signatures, these
+ * are bytes of the wire. */
+static int mlx5sim_layout_check_key(const mlx5sim_mr_obj_t *mr, int is_write,
+                                    uint64_t *offset, uint64_t *length)
+{
+    if (mr->sig.is_on &&
+        (!mlx5sim_sig_find(mr, offset, length) ||
+         (*offset > mr->mr.length) || (*length > mr->mr.length - *offset))) {
+        return 0;
+    }
+
+    return mlx5sim_layout_check_ends(mr, is_write, *offset, *length);
+}
+
 uint64_t mlx5sim_layout_find(const mlx5sim_qp_obj_t *qp, uint32_t key,
                              uint32_t access, uint64_t addr, uint64_t length,
                              uint64_t *va_p)
@@ -183,6 +198,7 @@ uint64_t mlx5sim_layout_find(const mlx5sim_qp_obj_t *qp, uint32_t key,
                                               MLX5SIM_ACCESS_REMOTE_ATOMIC));
     mlx5sim_seg_t piece        = {.length = 0};
     mlx5sim_lock_t *lock;
+    uint64_t offset;
 
     if ((mr == NULL) ||
         (atomic_load(&mr->o.owner) != atomic_load(&qp->o.owner))) {
@@ -191,10 +207,10 @@ uint64_t mlx5sim_layout_find(const mlx5sim_qp_obj_t *qp, uint32_t key,
 
     lock = mlx5sim_window_lock_of(mr);
     (void)mlx5sim_lock(lock);
+    offset = addr - mr->mr.iova;
     if (!mlx5sim_layout_is_valid(mr, key) ||
-        !mlx5sim_layout_check_ends(mr, is_write, addr - mr->mr.iova, length) ||
-        (mlx5sim_layout_piece(mr, is_write, addr - mr->mr.iova, length,
-                              &piece) != 0)) {
+        !mlx5sim_layout_check_key(mr, is_write, &offset, &length) ||
+        (mlx5sim_layout_piece(mr, is_write, offset, length, &piece) != 0)) {
         piece.length = 0;
     }
     mlx5sim_unlock(lock);

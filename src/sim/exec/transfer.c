@@ -302,10 +302,66 @@ mlx5sim_transfer_copy_layout(const mlx5sim_plan_t *plan, uint32_t rkey,
     return 0;
 }
 
-static int mlx5sim_transfer_copy(const mlx5sim_plan_t *plan, uint32_t rkey,
-                                 mlx5sim_proc_t *resp_proc,
-                                 mlx5sim_side_t *side_p)
+/* Who uses the keys of a side */
+static mlx5sim_sig_user_t
+mlx5sim_transfer_user(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
+                      mlx5sim_side_t side)
 {
+    const mlx5sim_qp_obj_t *qp = (side == MLX5SIM_SIDE_REQUESTER) ? req : resp;
+
+    /* a wrong signature may stop it */
+    return (mlx5sim_sig_user_t){(mlx5sim_qp_obj_t*)qp, side};
+}
+
+/* Bytes are not the same on both sides, so they go by way of ours */
+static int __attribute__((noinline))
+mlx5sim_transfer_copy_signed(const mlx5sim_qp_obj_t *req,
+                             const mlx5sim_qp_obj_t *resp,
+                             const mlx5sim_plan_t *plan,
+                             mlx5sim_proc_t *resp_proc, mlx5sim_side_t *side_p)
+{
+    const mlx5sim_proc_t *procs[] = {
+        [MLX5SIM_SIDE_REQUESTER] = mlx5sim_proc_self(),
+        [MLX5SIM_SIDE_RESPONDER] = resp_proc
+    };
+    const mlx5sim_sig_user_t from = mlx5sim_transfer_user(req, resp,
+                                                          plan->src_side);
+    const mlx5sim_sig_user_t to   = mlx5sim_transfer_user(req, resp,
+                                                          plan->dst_side);
+    uint8_t data[4096];
+    uint64_t done, part;
+    int ret;
+
+    for (done = 0; done < plan->length; done += part) {
+        part    = plan->length - done;
+        part    = (part < sizeof(data)) ? part : sizeof(data);
+        *side_p = plan->src_side;
+        ret     = mlx5sim_sig_move(&from, procs[plan->src_side], plan->src,
+                                   plan->num_src, 0, done, part, data);
+        if (ret == 0) {
+            *side_p = plan->dst_side;
+            ret     = mlx5sim_sig_move(&to, procs[plan->dst_side], plan->dst,
+                                       plan->num_dst, 1, done, part, data);
+        }
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    mlx5sim_transfer_count(plan, resp_proc, 0);
+    return 0;
+}
+
+static int
+mlx5sim_transfer_copy(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
+                      const mlx5sim_plan_t *plan, uint32_t rkey,
+                      mlx5sim_proc_t *resp_proc, mlx5sim_side_t *side_p)
+{
+    if (mlx5sim_sig_is_in(plan->src, plan->num_src) ||
+        mlx5sim_sig_is_in(plan->dst, plan->num_dst)) {
+        return mlx5sim_transfer_copy_signed(req, resp, plan, resp_proc, side_p);
+    }
+
     return (mlx5sim_layout_is_in(plan->src, plan->num_src) ||
             mlx5sim_layout_is_in(plan->dst, plan->num_dst)) ?
            mlx5sim_transfer_copy_layout(plan, rkey, resp_proc, side_p) :
@@ -387,7 +443,8 @@ mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc, uint32_t rkey,
                                   num_remote, plan->length);
 }
 
-int mlx5sim_transfer_fetch(const mlx5sim_proc_t *proc,
+int mlx5sim_transfer_fetch(const mlx5sim_sig_user_t *user,
+                           const mlx5sim_proc_t *proc,
                            const mlx5sim_plan_t *plan, uint8_t *out_p,
                            unsigned *num_p)
 {
@@ -400,6 +457,12 @@ int mlx5sim_transfer_fetch(const mlx5sim_proc_t *proc,
     int ret = 0;
 
     *num_p = 0;
+    if (mlx5sim_sig_is_in(plan->src, plan->num_src)) {
+        *num_p = plan->num_src;
+        return mlx5sim_sig_move(user, proc, plan->src, plan->num_src, 0, 0,
+                                plan->length, out_p);
+    }
+
     while ((ret == 0) && (done < plan->length)) {
         part = mlx5sim_layout_part(plan, done, &room, &side);
         if (part == NULL) {
@@ -458,6 +521,7 @@ int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
 {
     mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&req->o.owner));
     struct iovec local, scatter[MLX5SIM_IOV_MAX];
+    mlx5sim_sig_user_t user;
     uint8_t result[8];
     unsigned num;
 
@@ -473,6 +537,12 @@ int mlx5sim_transfer_result(const mlx5sim_qp_obj_t *req,
 
     mlx5sim_atomic_result(wqe, old, 0, result);
     mlx5sim_pcie_written(proc, 1);
+    if (mlx5sim_sig_is_in(plan->dst, plan->num_dst)) {
+        user = mlx5sim_transfer_user(req, NULL, MLX5SIM_SIDE_REQUESTER);
+        return mlx5sim_sig_move(&user, proc, plan->dst, plan->num_dst, 1, 0,
+                                plan->atomic_size, result);
+    }
+
     num   = mlx5sim_transfer_fill(plan->dst, plan->num_dst, 1,
                                   plan->atomic_size, scatter);
     local = (struct iovec){result, plan->atomic_size};
@@ -486,6 +556,7 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                      mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
 {
+    int is_signed = mlx5sim_sig_is_in(plan->src, plan->num_src);
     int is_in_cqe = 1;
     int ret;
 
@@ -501,15 +572,16 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
         return mlx5sim_transfer_result(req, wqe, plan->atomic_old, plan);
     }
 
-    if (mlx5sim_transfer_fits_resp(resp, plan)) {
+    if (!is_signed && mlx5sim_transfer_fits_resp(resp, plan)) {
         ret = mlx5sim_transfer_scatter_cqe(mlx5sim_proc_self(), wqe->rkey,
                                            &plan->resp_cqe, plan, side_p);
-    } else if ((plan->src_side == MLX5SIM_SIDE_RESPONDER) &&
+    } else if (!is_signed && (plan->src_side == MLX5SIM_SIDE_RESPONDER) &&
                mlx5sim_transfer_fits_req(req, plan->has_req_cqe, wqe->length)) {
         ret = mlx5sim_transfer_scatter_cqe(resp_proc, wqe->rkey,
                                            &plan->req_cqe, plan, side_p);
     } else {
-        ret       = mlx5sim_transfer_copy(plan, wqe->rkey, resp_proc, side_p);
+        ret       = mlx5sim_transfer_copy(req, resp, plan, wqe->rkey,
+                                          resp_proc, side_p);
         is_in_cqe = 0;
     }
 

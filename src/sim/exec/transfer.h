@@ -3,6 +3,7 @@
 #ifndef MLX5SIM_TRANSFER_H_
 #define MLX5SIM_TRANSFER_H_
 
+#include <sim/exec/signature.h>
 #include <sim/objs/obj.h>
 
 /**
@@ -21,9 +22,11 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p);
 
 /** Read what a plan moves from the memory of a process.
+ *  @param user   Who checks signatures, NULL: nobody.
  *  @param num_p  Number of pieces that it was in.
  *  @return 0 or -errno. */
-int mlx5sim_transfer_fetch(const mlx5sim_proc_t *proc,
+int mlx5sim_transfer_fetch(const mlx5sim_sig_user_t *user,
+                           const mlx5sim_proc_t *proc,
                            const mlx5sim_plan_t *plan, uint8_t *out_p,
                            unsigned *num_p);
 

@@ -3,6 +3,7 @@
 #include <sim/exec/window.h>
 #include <sim/engine/mlx5_def.h>
 #include <sim/exec/layout.h>
+#include <sim/exec/signature.h>
 #include <sim/objs/store.h>
 #include <sim/queue/recv.h>
 
@@ -67,7 +68,7 @@ static unsigned mlx5sim_window_check(const mlx5sim_mr_obj_t *window,
                     ((wqe->umr.units == MLX5SIM_KLM_UNITS) &&
                      (wqe->umr.turns == 0)));
 
-    return (!is_sound ||
+    return (!is_sound || (wqe->umr.has_bsf && (window->window.type != 0)) ||
             (wqe->umr.check_free && window->window.is_bound) ||
             (wqe->umr.check_qpn &&
              !mlx5sim_window_is_for(&window->window, qp))) ?
@@ -106,6 +107,9 @@ unsigned mlx5sim_window_set(const mlx5sim_qp_obj_t *qp,
 
     (void)mlx5sim_lock(mlx5sim_window_lock_of(window));
     syndrome = mlx5sim_window_check(window, qp, wqe);
+    if ((syndrome == 0) && (window->window.type == 0)) {
+        syndrome = mlx5sim_sig_set(window, wqe);
+    }
     if (syndrome == 0) {
         /* who dies under way leaves it free */
         was_bound               = window->window.is_bound;
@@ -159,10 +163,14 @@ int mlx5sim_window_map(const mlx5sim_mr_obj_t *window, uint32_t key,
 {
     const mlx5sim_mr_obj_t *base;
     mlx5sim_window_t bound;
+    uint64_t length;
+    int is_signed;
 
     (void)mlx5sim_lock(mlx5sim_window_lock_of(window));
-    bound = window->window;
-    *mr_p = window->mr;
+    bound     = window->window;
+    *mr_p     = window->mr;
+    is_signed = window->sig.is_on;
+    length    = is_signed ? mlx5sim_sig_length(window) : window->mr.length;
     mlx5sim_unlock(mlx5sim_window_lock_of(window));
 
     if (!bound.is_bound || (mr_p->key != key) ||
@@ -172,7 +180,9 @@ int mlx5sim_window_map(const mlx5sim_mr_obj_t *window, uint32_t key,
 
     mr_p->window_type = bound.type;
     if (window->layout.room != 0) {
-        mr_p->has_layout  = 1;
+        mr_p->has_layout  = is_signed ? MLX5SIM_LAYOUT_SIGNED :
+                                        MLX5SIM_LAYOUT_PLAIN;
+        mr_p->length      = length;
         mr_p->window_type = window->layout.is_rinval ? MLX5SIM_WINDOW_TYPE_2 :
                                                        0;
         return 0;

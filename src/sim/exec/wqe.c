@@ -7,6 +7,7 @@
 #include <sim/engine/qp.h>
 #include <sim/exec/fabric.h>
 #include <sim/exec/responder.h>
+#include <sim/exec/signature.h>
 #include <sim/exec/traffic.h>
 #include <sim/exec/transfer.h>
 #include <sim/exec/window.h>
@@ -104,16 +105,15 @@ static void mlx5sim_wqe_set_source(mlx5sim_qp_obj_t *qp,
     }
 }
 
-/* A work request for this side alone */
-static void mlx5sim_wqe_umr(const mlx5sim_qp_obj_t *qp,
-                            const mlx5sim_wqe_t *wqe, mlx5sim_plan_t *plan_p)
+unsigned mlx5sim_wqe_local(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe)
 {
-    unsigned syndrome = mlx5sim_window_set(qp, wqe);
-
-    if (syndrome == 0) {
-        mlx5sim_plan_success(&qp->qp, wqe, plan_p);
-    } else {
-        mlx5sim_plan_fail_local(&qp->qp, wqe, syndrome, plan_p);
+    switch (wqe->opcode) {
+    case MLX5SIM_OPCODE_UMR:
+        return mlx5sim_window_set(qp, wqe);
+    case MLX5SIM_OPCODE_SET_PSV:
+        return mlx5sim_psv_set(qp, wqe);
+    default:
+        return 0;
     }
 }
 
@@ -136,10 +136,16 @@ mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     const mlx5sim_env_t env = mlx5sim_responder_env(&run);
     mlx5sim_qp_obj_t *resp;
     int is_done, is_gone, is_taken;
+    unsigned syndrome;
 
     *rnr_timer_p = 0;
-    if (wqe->opcode == MLX5SIM_OPCODE_UMR) {
-        mlx5sim_wqe_umr(qp, wqe, plan_p);
+    if (mlx5sim_opcode_is_local(wqe->opcode)) {
+        syndrome = mlx5sim_wqe_local(qp, wqe);
+        if (syndrome == 0) {
+            mlx5sim_plan_success(&qp->qp, wqe, plan_p);
+        } else {
+            mlx5sim_plan_fail_local(&qp->qp, wqe, syndrome, plan_p);
+        }
         return plan_p->verdict;
     }
 

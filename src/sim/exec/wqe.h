@@ -20,6 +20,10 @@ mlx5sim_verdict_t
 mlx5sim_wqe_execute(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                     mlx5sim_plan_t *plan_p, uint64_t *rnr_timer_p);
 
+/** Carry out what is for this side alone. @return 0 or a syndrome. */
+unsigned
+mlx5sim_wqe_local(const mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe);
+
 /** Have a datagram vanish on its way. Arguments as above. */
 void mlx5sim_wqe_lose(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
                       mlx5sim_plan_t *plan_p);

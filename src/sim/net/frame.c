@@ -4,6 +4,7 @@
 #include <sim/config/identity.h>
 #include <sim/engine/plan.h>
 #include <sim/exec/layout.h>
+#include <sim/exec/signature.h>
 #include <sim/exec/responder.h>
 #include <sim/instance/instance.h>
 #include <sim/objs/mem.h>
@@ -145,6 +146,7 @@ static int mlx5sim_frame_move(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     mlx5sim_proc_t *proc = mlx5sim_proc_by_tag(atomic_load(&qp->o.owner));
     uint64_t done        = 0;
     const mlx5sim_plan_t *part;
+    const mlx5sim_sig_user_t user = {qp, MLX5SIM_SIDE_REQUESTER};
     mlx5sim_plan_t plan, room;
     mlx5sim_side_t side;
     unsigned i;
@@ -157,6 +159,11 @@ static int mlx5sim_frame_move(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,
     ret = mlx5sim_frame_plan(qp, wqe, access, offset, length, &plan);
     if ((ret != 0) || (proc == NULL)) {
         return (proc == NULL) ? -ESRCH : ret;
+    }
+
+    if (mlx5sim_sig_is_in(plan.src, plan.num_src)) {
+        return mlx5sim_sig_move(&user, proc, plan.src, plan.num_src,
+                                access != 0, 0, length, data);
     }
 
     for (; done < length; done += part->length) {

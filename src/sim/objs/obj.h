@@ -31,6 +31,7 @@ enum {
     MLX5SIM_MAX_KLMS    = 1 << 17,
     MLX5SIM_MAX_GENERALS = 32767,
     MLX5SIM_MAX_PPS     = 8192,
+    MLX5SIM_MAX_PSVS    = 1 << 14,
     MLX5SIM_MAX_CQS     = 1 << 16,
     MLX5SIM_MAX_SRQS    = 1 << 14,
     MLX5SIM_MAX_QPS     = 1 << 16,
@@ -82,6 +83,7 @@ typedef enum {
     MLX5SIM_OBJ_KLM,
     MLX5SIM_OBJ_GENERAL,
     MLX5SIM_OBJ_PP,
+    MLX5SIM_OBJ_PSV,
     MLX5SIM_OBJ_XRCD,
     MLX5SIM_OBJ_CQ,
     MLX5SIM_OBJ_SRQ,
@@ -248,6 +250,27 @@ typedef struct mlx5sim_layout {
 } mlx5sim_layout_t;
 
 
+/** Of such a key, its signatures. */
+typedef struct mlx5sim_mr_sig {
+    uint32_t      room;           /* units of BSFs that it can have (PRM:
+                                   * bsf_octword_size) */
+    uint32_t      is_on;
+    uint32_t      has_bsf;        /* a work request has said which, */
+    mlx5sim_sig_t sig;            /* these */
+    uint32_t      has_error;      /* a wrong one was told */
+    uint8_t       held[MLX5SIM_SIG_MAX_SIZE]; /* of the one that is coming */
+} mlx5sim_mr_sig_t;
+
+
+/** A signature that stays (PRM: Persistent Signature Value). Blocks begin anew,
+ *  so it has what they begin with. */
+typedef struct mlx5sim_psv {
+    mlx5sim_obj_t    o;
+    uint32_t         pdn;
+    _Atomic uint64_t value;       /* as SET_PSV has it */
+} mlx5sim_psv_t;
+
+
 /** What a command has asked for when it made an indirect key: fields of mkc. */
 typedef struct mlx5sim_mkc {
     uint64_t start, len;
@@ -263,6 +286,7 @@ typedef struct mlx5sim_mr_obj {
     mlx5sim_mr_t  mr;             /* of a window or a layout without va */
     mlx5sim_window_t window;
     mlx5sim_layout_t layout;
+    mlx5sim_mr_sig_t sig;
     uint32_t      pd;             /* index */
     uint32_t      dm;             /* device memory: index, 0: none */
     uint32_t      is_dmabuf;      /* va is a mapping of the device's own */
@@ -536,6 +560,8 @@ typedef struct mlx5sim_qp_obj {
     _Atomic uint32_t reported;    /* deferred: block after the last WQE that
                                      software knows to be finished */
     uint32_t         resets;      /* how often it was put to RESET */
+    uint32_t         drain_sigerr; /* a wrong signature stops it (PRM) */
+    uint32_t         has_sigerr;  /* and does: nothing new is begun */
     uint32_t         is_remote;   /* RC, UC: its peer is on another node, so
                                      that mlx5sim-wire executes what it sends */
     _Atomic uint32_t is_told;     /* mlx5sim-wire is about to look at it */

@@ -124,6 +124,8 @@ uint32_t mlx5sim_async_reported(mlx5sim_obj_t *obj, size_t acknowledged)
 static unsigned mlx5sim_event_number(unsigned event)
 {
     switch (event) {
+    case IBV_EVENT_SQ_DRAINED:
+        return 0x03;
     case IBV_EVENT_CQ_ERR:
         return 0x04;
     case IBV_EVENT_QP_FATAL:

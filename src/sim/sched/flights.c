@@ -119,6 +119,34 @@ void mlx5sim_flights_fail_oldest(mlx5sim_flights_t *flights, unsigned syndrome)
     mlx5sim_flights_fail(flights, mlx5sim_flights_oldest(flights), syndrome);
 }
 
+static int mlx5sim_flight_is_new(const mlx5sim_flights_t *flights,
+                                 const mlx5sim_flight_t *flight)
+{
+    return (flight->packets > 0) && (flight->psn >= flights->max_snd);
+}
+
+int mlx5sim_flights_is_new(const mlx5sim_flights_t *flights)
+{
+    return mlx5sim_flight_is_new(flights,
+                                 mlx5sim_flights_at(flights, flights->cur));
+}
+
+int mlx5sim_flights_drain(mlx5sim_flights_t *flights, uint16_t fetched)
+{
+    uint64_t sent = flights->max_snd;
+    uint64_t una  = flights->una;
+
+    if ((flights->head != flights->tail) &&
+        !mlx5sim_flight_is_new(flights, mlx5sim_flights_at(flights,
+                                                           flights->head))) {
+        return 0;
+    }
+
+    mlx5sim_flights_clear(flights, fetched);
+    mlx5sim_flights_resume(flights, una, sent);
+    return 1;
+}
+
 /* Requests that ask for the packets [begin, end) of a flight */
 static unsigned mlx5sim_flights_chunks(const mlx5sim_flights_t *flights,
                                        const mlx5sim_flight_t *flight,

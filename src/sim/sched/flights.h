@@ -143,6 +143,15 @@ void mlx5sim_flights_fail(mlx5sim_flights_t *flights, uint32_t number,
 /** Let the oldest flight that is not acknowledged fail. */
 void mlx5sim_flights_fail_oldest(mlx5sim_flights_t *flights, unsigned syndrome);
 
+/** Whether nothing of the flight to send next was ever sent. */
+int mlx5sim_flights_is_new(const mlx5sim_flights_t *flights);
+
+/** No flight is to be begun any more: whether all that were are complete. Those
+ *  that were fetched only are forgotten then, as their work requests may
+ *  change.
+ *  @param fetched  Block of the first of these. */
+int mlx5sim_flights_drain(mlx5sim_flights_t *flights, uint16_t fetched);
+
 /** Requests for data that were sent and wait for their answer. */
 unsigned mlx5sim_flights_depth(const mlx5sim_flights_t *flights);
 

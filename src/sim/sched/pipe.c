@@ -393,6 +393,11 @@ mlx5sim_pipe_run_locked(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp,
         return MLX5SIM_PIPE_IDLE;
     }
 
+    if (qp->has_sigerr &&
+        mlx5sim_flights_drain(&pipe->flights, qp->sq_head)) {
+        mlx5sim_sq_drained(qp);
+    }
+
     /* a peer that has become ready need not be waited for; one that asked for a
      * pause must be */
     at = atomic_load(&qp->retry_at);

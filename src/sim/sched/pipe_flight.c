@@ -2,9 +2,10 @@
 
 #include <sim/sched/pipe_int.h>
 #include <sim/check/report.h>
+#include <sim/engine/opcode.h>
 #include <sim/engine/stream.h>
 #include <sim/exec/packet.h>
-#include <sim/exec/window.h>
+#include <sim/exec/wqe.h>
 #include <sim/objs/pcie.h>
 #include <sim/objs/store.h>
 
@@ -68,7 +69,7 @@ int mlx5sim_pipe_can_fetch(const mlx5sim_pipe_t *pipe,
 {
     const mlx5sim_flights_t *flights = &pipe->flights;
 
-    return (qp->qp.state == MLX5SIM_QPS_RTS) &&
+    return (qp->qp.state == MLX5SIM_QPS_RTS) && !qp->has_sigerr &&
            mlx5sim_flights_have_room(flights) &&
            (flights->snd == flights->end) && !pipe->is_parked &&
            !pipe->is_ignored && !pipe->is_gone &&
@@ -127,8 +128,8 @@ void mlx5sim_pipe_fetch(mlx5sim_pipe_t *pipe, mlx5sim_qp_obj_t *qp)
     } else if (chk != MLX5SIM_CHK_OK) {
         syndrome = mlx5sim_pipe_rejected(qp, chk, &wqe, pi);
     }
-    if ((wqe.opcode == MLX5SIM_OPCODE_UMR) && (syndrome == 0)) {
-        syndrome = mlx5sim_window_set(qp, &wqe);
+    if ((syndrome == 0) && mlx5sim_opcode_is_local(wqe.opcode)) {
+        syndrome = mlx5sim_wqe_local(qp, &wqe);
     }
 
     flight           = mlx5sim_flights_add(flights, &qp->qp, &wqe, syndrome);

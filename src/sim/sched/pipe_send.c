@@ -22,7 +22,8 @@ int mlx5sim_pipe_can_send(const mlx5sim_pipe_t *pipe,
     return (qp->qp.state == MLX5SIM_QPS_RTS) && !pipe->is_parked &&
            !pipe->is_ignored && !pipe->is_gone &&
            (pipe->num_answers < MLX5SIM_PIPE_ANSWERS - 2) &&
-           mlx5sim_flights_can_send(&pipe->flights, &qp->qp);
+           mlx5sim_flights_can_send(&pipe->flights, &qp->qp) &&
+           !(qp->has_sigerr && mlx5sim_flights_is_new(&pipe->flights));
 }
 
 /* Datagrams are gone when they are sent. @return 0 or a syndrome */

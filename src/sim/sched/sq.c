@@ -13,6 +13,7 @@
 #include <sim/objs/proc.h>
 #include <sim/objs/store.h>
 #include <sim/queue/batch.h>
+#include <sim/queue/chan.h>
 #include <sim/queue/cq.h>
 #include <sim/queue/recv.h>
 #include <sim/sched/chance.h>
@@ -46,6 +47,15 @@ void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe,
                         claim) != 0) {
         /* nobody can be notified any more: IBTA moves the QP to error */
         qp->qp.state = MLX5SIM_QPS_ERR;
+    }
+}
+
+void mlx5sim_sq_drained(mlx5sim_qp_obj_t *qp)
+{
+    qp->has_sigerr = 0;
+    if (qp->qp.state == MLX5SIM_QPS_RTS) {
+        qp->qp.state = MLX5SIM_QPS_SQD;
+        mlx5sim_async_event(&qp->o, MLX5SIM_EVENT_SQ_DRAINED);
     }
 }
 
@@ -214,6 +224,9 @@ static void mlx5sim_sq_run_locked(mlx5sim_qp_obj_t *qp)
         }
 
         qp->sq_head += wqe.num_bb;
+        if (qp->has_sigerr) {
+            mlx5sim_sq_drained(qp);
+        }
     }
 
     /* nothing waits any more, or the QP left the state it waited in */

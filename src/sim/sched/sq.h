@@ -31,6 +31,10 @@ void mlx5sim_qp_flush(mlx5sim_qp_obj_t *qp);
 void mlx5sim_sq_complete(mlx5sim_qp_obj_t *qp, const mlx5sim_cqe_t *cqe,
                          mlx5sim_claim_t *claim);
 
+/** A wrong signature is to stop the send queue, and all that was begun is
+ *  complete: SQD, and an event. sq_lock is held. */
+void mlx5sim_sq_drained(mlx5sim_qp_obj_t *qp);
+
 /** Let a stream of a DC initiator go on.
  *  @return 0, or -1: it is not in error. */
 int mlx5sim_sq_reset_stream(mlx5sim_qp_obj_t *qp, uint16_t stream);

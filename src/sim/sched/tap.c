@@ -92,7 +92,7 @@ static int mlx5sim_tap_fetch(const mlx5sim_proc_t *proc, mlx5sim_plan_t *plan,
     }
 
     mlx5sim_plan_cut(plan, offset, length);
-    return mlx5sim_transfer_fetch(proc, plan, mlx5sim_tap_payload, &num);
+    return mlx5sim_transfer_fetch(NULL, proc, plan, mlx5sim_tap_payload, &num);
 }
 
 void mlx5sim_tap_request(mlx5sim_qp_obj_t *qp, const mlx5sim_wqe_t *wqe,

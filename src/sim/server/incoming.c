@@ -144,6 +144,7 @@ static int mlx5sim_incoming_fetch(mlx5sim_qp_obj_t *req,
                          .rkey      = reply->rkey,
                          .length    = reply->length};
     mlx5sim_run_t run = {.req = req};
+    mlx5sim_sig_user_t user;
     mlx5sim_proc_t *proc;
     mlx5sim_plan_t plan;
     unsigned num;
@@ -153,7 +154,8 @@ static int mlx5sim_incoming_fetch(mlx5sim_qp_obj_t *req,
     if ((proc != NULL) && (plan.verdict == MLX5SIM_VERDICT_DONE) &&
         !plan.req_error && !plan.resp_error) {
         mlx5sim_plan_cut(&plan, 0, length);
-        ret = mlx5sim_transfer_fetch(proc, &plan, payload_p, &num);
+        user = (mlx5sim_sig_user_t){run.resp, MLX5SIM_SIDE_RESPONDER};
+        ret  = mlx5sim_transfer_fetch(&user, proc, &plan, payload_p, &num);
         mlx5sim_pcie_read(proc, num);
     }
     if (run.resp != NULL) {

@@ -6,7 +6,7 @@
 #include <sim/exec/packet.h>
 #include <sim/exec/responder.h>
 #include <sim/exec/transfer.h>
-#include <sim/exec/window.h>
+#include <sim/exec/wqe.h>
 #include <sim/net/frame.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/pcie.h>
@@ -199,8 +199,8 @@ static unsigned mlx5sim_requester_check(mlx5sim_qp_obj_t *qp,
         return plan.req_cqe.syndrome;
     }
 
-    if (wqe->opcode == MLX5SIM_OPCODE_UMR) {
-        return mlx5sim_window_set(qp, wqe);
+    if (mlx5sim_opcode_is_local(wqe->opcode)) {
+        return mlx5sim_wqe_local(qp, wqe);
     }
 
     mlx5sim_plan_make(&qp->qp, wqe, NULL, &env, &plan);
@@ -217,7 +217,8 @@ static int mlx5sim_requester_fetch(mlx5sim_requester_t *requester,
     mlx5sim_chk_t chk;
     mlx5sim_wqe_t wqe;
 
-    if ((posted == 0) || !mlx5sim_flights_have_room(flights)) {
+    if ((posted == 0) || qp->has_sigerr ||
+        !mlx5sim_flights_have_room(flights)) {
         return 0;
     }
 
@@ -260,7 +261,8 @@ static int mlx5sim_requester_can_send(const mlx5sim_requester_t *requester,
 
     return (qp->qp.state == MLX5SIM_QPS_RTS) && (now >= requester->pause) &&
            (flights->snd - flights->una < MLX5SIM_REQUESTER_WINDOW) &&
-           mlx5sim_flights_can_send(flights, &qp->qp);
+           mlx5sim_flights_can_send(flights, &qp->qp) &&
+           !(qp->has_sigerr && mlx5sim_flights_is_new(flights));
 }
 
 /* Send the next packet */
@@ -373,6 +375,9 @@ mlx5sim_requester_run(mlx5sim_requester_t *requester, mlx5sim_qp_obj_t *qp,
             }
         } while ((burst > 0) && (qp->qp.state == MLX5SIM_QPS_RTS) &&
                  mlx5sim_requester_fetch(requester, qp));
+        if (qp->has_sigerr && mlx5sim_flights_drain(flights, qp->sq_head)) {
+            mlx5sim_sq_drained(qp);
+        }
     }
 
     if ((qp->qp.state == MLX5SIM_QPS_ERR) ||

@@ -20,7 +20,8 @@ static const char *const mlx5sim_stat_obj_names[MLX5SIM_OBJ_LAST] = {
     [MLX5SIM_OBJ_AH]   = "ahs",      [MLX5SIM_OBJ_UMEM] = "umems",
     [MLX5SIM_OBJ_KLM]  = "klms",     [MLX5SIM_OBJ_CM_ID] = "cm_ids",
     [MLX5SIM_OBJ_DM]   = "dms",      [MLX5SIM_OBJ_XRCD] = "xrcds",
-    [MLX5SIM_OBJ_GENERAL] = "general_objects", [MLX5SIM_OBJ_PP] = "rates"
+    [MLX5SIM_OBJ_GENERAL] = "general_objects", [MLX5SIM_OBJ_PP] = "rates",
+    [MLX5SIM_OBJ_PSV]  = "psvs"
 };
 
 

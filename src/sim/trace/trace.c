@@ -180,6 +180,8 @@ static const char *mlx5sim_trace_cqe_name(const mlx5sim_cqe_t *cqe)
     case MLX5SIM_CQE_REQ_ERR:
     case MLX5SIM_CQE_RESP_ERR:
         return mlx5sim_syndrome_name(cqe->syndrome);
+    case MLX5SIM_CQE_SIG_ERR:
+        return "wrong signature";
     default:
         return "receive";
     }

@@ -85,6 +85,7 @@ static void mlx5sim_context_reply(const mlx5sim_ctx_t *ctx, void *out,
     reply.log_uar_size      = MLX5SIM_UAR_PAGE_SHIFT;
     reply.comp_mask         =
             MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE |
+            MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS |
             MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET;
     reply.hca_core_clock_offset = MLX5SIM_UAR_OFFSET_CORE_CLOCK;
     reply.clock_info_versions   = 1 << MLX5_IB_CLOCK_INFO_V1;

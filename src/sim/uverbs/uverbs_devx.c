@@ -51,6 +51,7 @@ static const mlx5sim_obj_kind_t mlx5sim_devx_kinds[] = {
     [MLX5SIM_FW_ON_RMP] = MLX5SIM_OBJ_SRQ,
     [MLX5SIM_FW_ON_XRC_SRQ] = MLX5SIM_OBJ_SRQ,
     [MLX5SIM_FW_ON_QP] = MLX5SIM_OBJ_QP, [MLX5SIM_FW_ON_DCT] = MLX5SIM_OBJ_QP,
+    [MLX5SIM_FW_ON_PSV] = MLX5SIM_OBJ_PSV,
     [MLX5SIM_FW_ON_GENERAL] = MLX5SIM_OBJ_GENERAL
 };
 
@@ -113,6 +114,7 @@ static const struct {
     {MLX5SIM_FW_NOP, mlx5sim_devx_nop, MLX5SIM_FAULT_NONE},
     {MLX5SIM_FW_ALLOC_PD, mlx5sim_devx_alloc_pd, MLX5SIM_FAULT_PD},
     {MLX5SIM_FW_CREATE_MKEY, mlx5sim_devx_create_mkey, MLX5SIM_FAULT_MR},
+    {MLX5SIM_FW_CREATE_PSV, mlx5sim_devx_create_psv, MLX5SIM_FAULT_NONE},
     {MLX5SIM_FW_CREATE_CQ, mlx5sim_devx_create_cq, MLX5SIM_FAULT_CQ},
     {MLX5SIM_FW_CREATE_RMP, mlx5sim_devx_create_rmp, MLX5SIM_FAULT_SRQ},
     {MLX5SIM_FW_CREATE_QP, mlx5sim_devx_create_qp, MLX5SIM_FAULT_QP},
@@ -430,6 +432,9 @@ static int mlx5sim_devx_destroy(mlx5sim_ctx_t *ctx,
         break;
     case MLX5SIM_OBJ_GENERAL:
         ret = mlx5sim_devx_destroy_general((void*)obj);
+        break;
+    case MLX5SIM_OBJ_PSV:
+        ret = mlx5sim_devx_destroy_psv((void*)obj);
         break;
     default:
         ((struct ib_uverbs_destroy_qp*)in)->qp_handle =

@@ -55,6 +55,12 @@ unsigned mlx5sim_devx_query_dct(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_create_mkey(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_mkey(mlx5sim_devx_t *devx);
 
+/** on signatures that stay, */
+unsigned mlx5sim_devx_create_psv(mlx5sim_devx_t *devx);
+
+/** Destroy one. @return 0 or -errno */
+int mlx5sim_devx_destroy_psv(mlx5sim_psv_t *psv);
+
 /** and on completion and receive queues. */
 unsigned mlx5sim_devx_create_cq(mlx5sim_devx_t *devx);
 unsigned mlx5sim_devx_query_cq(mlx5sim_devx_t *devx);

@@ -260,6 +260,8 @@ static void mlx5sim_devx_layout(const mlx5sim_devx_t *devx, uint64_t count,
         mr->layout.room = count;
     }
     mr->layout.count = count;
+    mr->sig.room     = mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_BSF_EN) ?
+                       mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_BSF_ROOM) : 0;
     for (i = 0; i < count; ++i) {
         mr->layout.total += mlx5sim_devx_klm_size(devx, i);
     }
@@ -279,9 +281,13 @@ static unsigned mlx5sim_devx_mkey_check(const mlx5sim_devx_t *devx,
 
     if (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_MODE_HIGH) ||
         ((mode != MLX5SIM_DEVX_MKC_KSM) && (mode != MLX5SIM_DEVX_MKC_KLM)) ||
-        mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_BSF_EN) ||
         mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_CRYPTO_EN)) {
         (void)mlx5sim_refuse(MLX5SIM_MISSING_DEVX);
+        return MLX5SIM_FW_BAD_PARAM;
+    }
+
+    /* signatures, only work requests give */
+    if (mlx5sim_devx_mkc(devx, MLX5SIM_FW_MKC_BSF_EN) && !is_umr) {
         return MLX5SIM_FW_BAD_PARAM;
     }
 
@@ -415,6 +421,8 @@ unsigned mlx5sim_devx_query_mkey(mlx5sim_devx_t *devx)
     mlx5sim_fw_set(out, MLX5SIM_FW_MKC_QPN, mkc.qpn);
     mlx5sim_fw_set(out, MLX5SIM_FW_MKC_KEY, mr->mr.key & 0xff);
     mlx5sim_fw_set(out, MLX5SIM_FW_MKC_EN_RINVAL, mr->layout.is_rinval);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_BSF_EN, mr->sig.is_on);
+    mlx5sim_fw_set(out, MLX5SIM_FW_MKC_BSF_ROOM, mr->sig.room);
     mlx5sim_fw_set(out, MLX5SIM_FW_MKC_PD, mr->pd);
     mlx5sim_fw_set(out, MLX5SIM_FW_MKC_START, mkc.start);
     mlx5sim_fw_set(out, MLX5SIM_FW_MKC_LEN, mkc.len);

@@ -43,6 +43,8 @@ enum {
     MLX5SIM_DEVX_OPT_PKEY = 1 << 4,
     MLX5SIM_DEVX_OPT_QKEY = 1 << 5,
     MLX5SIM_DEVX_OPT_RNR  = 1 << 6,
+    MLX5SIM_DEVX_OPT_DRAIN_SIGERR = 1 << 11, /* libmlx5,
+                                                MLX5_QPC_OPT_MASK_INIT2INIT_* */
     MLX5SIM_DEVX_OPT_LAG  = 1 << 15,
     MLX5SIM_DEVX_OPT_ACCESS = MLX5SIM_DEVX_OPT_RRE | MLX5SIM_DEVX_OPT_RAE |
                               MLX5SIM_DEVX_OPT_RWE
@@ -64,7 +66,7 @@ static const struct {
     {MLX5SIM_FW_RST2INIT_QP, MLX5SIM_QPS_RESET, MLX5SIM_QPS_INIT,
      MLX5SIM_DEVX_OPT_ACCESS | MLX5SIM_DEVX_OPT_PKEY | MLX5SIM_DEVX_OPT_QKEY},
     {MLX5SIM_FW_INIT2INIT_QP, MLX5SIM_QPS_INIT, MLX5SIM_QPS_INIT,
-     MLX5SIM_DEVX_OPT_LAG},
+     MLX5SIM_DEVX_OPT_LAG | MLX5SIM_DEVX_OPT_DRAIN_SIGERR},
     {MLX5SIM_FW_INIT2RTR_QP, MLX5SIM_QPS_INIT, MLX5SIM_QPS_RTR,
      MLX5SIM_DEVX_OPT_ACCESS | MLX5SIM_DEVX_OPT_PKEY | MLX5SIM_DEVX_OPT_QKEY |
      MLX5SIM_DEVX_OPT_LAG},
@@ -493,6 +495,10 @@ unsigned mlx5sim_devx_modify_qp(mlx5sim_devx_t *devx)
     if (opt_mask & MLX5SIM_DEVX_OPT_LAG) {
         qp->lag_port = port;
     }
+    if (opt_mask & MLX5SIM_DEVX_OPT_DRAIN_SIGERR) {
+        qp->drain_sigerr = mlx5sim_devx_qpc(devx,
+                                            MLX5SIM_FW_QPC_DRAIN_SIGERR);
+    }
     return MLX5SIM_FW_OK;
 }
 
@@ -555,6 +561,8 @@ unsigned mlx5sim_devx_query_qp(mlx5sim_devx_t *devx)
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_ST,
                    (qp->qp.type == MLX5SIM_QPT_DCI) ? MLX5SIM_DEVX_ST_DCI :
                                                       qp->qp.type - IBV_QPT_RC);
+    mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_DRAIN_SIGERR, qp->drain_sigerr);
+    mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_SQ_COUNTER, qp->sq_head);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_PD, qp->qp.pdn);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_MTU, qp->qp.path_mtu);
     mlx5sim_fw_set(qpc, MLX5SIM_FW_QPC_LOG_MSG_MAX, 30);

@@ -4,7 +4,7 @@
 #include <sim/engine/mlx5_def.h>
 #include <sim/engine/opcode.h>
 #include <sim/engine/qp.h>
-#include <sim/wire/crc.h>
+#include <sim/engine/crc.h>
 #include <sim/wire/roce_def.h>
 
 #include <endian.h>

@@ -311,7 +311,8 @@ const row_t REFUSED[] = {
     /* what the device does not have */
     {"opcode_tso", RC, OP(TSO), SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
     {"opcode_umr", RC, OP(UMR), SEGS(raddr(1, 2)), CHK(WQE_DS), NULL},
-    {"opcode_psv", RC, OP(SET_PSV), SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
+    {"opcode_psv", RC, OP(SET_PSV), SEGS(raddr(1, 2).raddr(1, 2)), CHK(WQE_DS),
+     NULL},
     {"opcode_mmo", RC, OP(MMO), SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
     {"opcode_02", RC, 0x02, SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},
     {"opcode_3f", RC, 0x3f, SEGS(raddr(1, 2)), CHK(WQE_OPCODE), NULL},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sim/wire/crc.h>
+#include <sim/engine/crc.h>
 
 #include <endian.h>
 #include <string.h>
