@@ -357,15 +357,15 @@ mlx5sim_transfer_copy(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                       const mlx5sim_plan_t *plan, uint32_t rkey,
                       mlx5sim_proc_t *resp_proc, mlx5sim_side_t *side_p)
 {
-    if (mlx5sim_sig_is_in(plan->src, plan->num_src) ||
-        mlx5sim_sig_is_in(plan->dst, plan->num_dst)) {
-        return mlx5sim_transfer_copy_signed(req, resp, plan, resp_proc, side_p);
+    if (!mlx5sim_layout_is_in(plan->src, plan->num_src) &&
+        !mlx5sim_layout_is_in(plan->dst, plan->num_dst)) {
+        return mlx5sim_transfer_copy_part(plan, rkey, resp_proc, side_p);
     }
 
-    return (mlx5sim_layout_is_in(plan->src, plan->num_src) ||
-            mlx5sim_layout_is_in(plan->dst, plan->num_dst)) ?
-           mlx5sim_transfer_copy_layout(plan, rkey, resp_proc, side_p) :
-           mlx5sim_transfer_copy_part(plan, rkey, resp_proc, side_p);
+    return (mlx5sim_sig_is_in(plan->src, plan->num_src) ||
+            mlx5sim_sig_is_in(plan->dst, plan->num_dst)) ?
+           mlx5sim_transfer_copy_signed(req, resp, plan, resp_proc, side_p) :
+           mlx5sim_transfer_copy_layout(plan, rkey, resp_proc, side_p);
 }
 
 /* Pieces of as few bytes as a CQE has, so that there are no more of these than
@@ -421,7 +421,8 @@ int mlx5sim_transfer_fits_req(const mlx5sim_qp_obj_t *req, int has_cqe,
 
 /* The payload goes into a completion of the one side or the other */
 static int
-mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc, uint32_t rkey,
+mlx5sim_transfer_scatter_cqe(const mlx5sim_sig_user_t *user,
+                             const mlx5sim_proc_t *src_proc, uint32_t rkey,
                              mlx5sim_cqe_t *cqe, mlx5sim_plan_t *plan,
                              mlx5sim_side_t *side_p)
 {
@@ -434,6 +435,11 @@ mlx5sim_transfer_scatter_cqe(const mlx5sim_proc_t *src_proc, uint32_t rkey,
     if ((plan->num_src == 1) && (plan->src[0].inl != NULL)) {
         memcpy(cqe->data, plan->src[0].inl, plan->length);
         return 0;
+    }
+
+    if (mlx5sim_sig_is_in(plan->src, plan->num_src)) {
+        return mlx5sim_sig_move(user, src_proc, plan->src, plan->num_src, 0, 0,
+                                plan->length, cqe->data);
     }
 
     num_remote     = mlx5sim_transfer_fill(plan->src, plan->num_src, 0,
@@ -556,8 +562,8 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                      mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p)
 {
-    int is_signed = mlx5sim_sig_is_in(plan->src, plan->num_src);
     int is_in_cqe = 1;
+    mlx5sim_sig_user_t user;
     int ret;
 
     if (plan->atomic_size != 0) {
@@ -572,12 +578,14 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
         return mlx5sim_transfer_result(req, wqe, plan->atomic_old, plan);
     }
 
-    if (!is_signed && mlx5sim_transfer_fits_resp(resp, plan)) {
-        ret = mlx5sim_transfer_scatter_cqe(mlx5sim_proc_self(), wqe->rkey,
-                                           &plan->resp_cqe, plan, side_p);
-    } else if (!is_signed && (plan->src_side == MLX5SIM_SIDE_RESPONDER) &&
+    user = mlx5sim_transfer_user(req, resp, plan->src_side);
+    if (mlx5sim_transfer_fits_resp(resp, plan)) {
+        ret = mlx5sim_transfer_scatter_cqe(&user, mlx5sim_proc_self(),
+                                           wqe->rkey, &plan->resp_cqe, plan,
+                                           side_p);
+    } else if ((plan->src_side == MLX5SIM_SIDE_RESPONDER) &&
                mlx5sim_transfer_fits_req(req, plan->has_req_cqe, wqe->length)) {
-        ret = mlx5sim_transfer_scatter_cqe(resp_proc, wqe->rkey,
+        ret = mlx5sim_transfer_scatter_cqe(&user, resp_proc, wqe->rkey,
                                            &plan->req_cqe, plan, side_p);
     } else {
         ret       = mlx5sim_transfer_copy(req, resp, plan, wqe->rkey,

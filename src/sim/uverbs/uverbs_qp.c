@@ -480,6 +480,8 @@ static void mlx5sim_qp_reset(mlx5sim_qp_obj_t *qp)
     memset(&qp->message, 0, sizeof(qp->message));
     memset(qp->saved, 0, sizeof(qp->saved));
     ++qp->resets;
+    qp->drain_sigerr = 0;
+    qp->has_sigerr   = 0;
 }
 
 static int mlx5sim_qp_apply(mlx5sim_qp_obj_t *qp,

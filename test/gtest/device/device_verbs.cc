@@ -218,7 +218,8 @@ qp::qp(context &c, cq &send_cq, cq &recv_cq, const qp_options &options) :
         dv.comp_mask        = MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS |
                               MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
         dv.send_ops_flags   = options.dv_ops;
-        dv.create_flags     = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
+        dv.create_flags     = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
+                              options.dv_flags;
         v = mlx5dv_create_qp(c.ctx, &attr, &dv);
     } else {
         v = ibv_create_qp_ex(c.ctx, &attr);

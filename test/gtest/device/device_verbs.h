@@ -130,7 +130,8 @@ struct qp_options {
     unsigned    inline_len = 64;
     bool        sig_all    = false;
     uint64_t    dv_ops     = 0;         /* mlx5dv_wr_*; its data then never go
-                                           into completions */
+                                           into completions, and it has */
+    uint32_t    dv_flags   = 0;         /* MLX5DV_QP_CREATE_* */
     /* of modify */
     unsigned    access     = all_access & ~IBV_ACCESS_LOCAL_WRITE;
     unsigned    timeout    = 18;        /* 1 s, times 8: a peer may be slow to
