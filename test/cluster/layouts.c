@@ -2,7 +2,7 @@
 
 /*
  * Keys with layouts between two programs: each side's data are in pieces, by a
- * list or by strides. Each byte is compared.
+ * list or by strides, or have signatures on the wire. Each byte is compared.
  *
  *   layouts [-g GID-INDEX] [-m MTU] [-p PORT] [-u PORT]            waits
  *   layouts [-g GID-INDEX] [-m MTU] [-p PORT] [-u PORT] [-r WHAT] HOST  asks
@@ -11,7 +11,7 @@
  *
  * WHAT is an access at the end that has to be refused: "behind" the last byte,
  * by a key that is "free", by an entry that leads to "nowhere" or, of one's
- * own, "here".
+ * own, "here"; or one that a "wrong" signature in memory stops.
  */
 
 #define _GNU_SOURCE
@@ -31,7 +31,13 @@ enum {
     SIZE    = 1 << 20,
     ENTRIES = 40,
     TURNS   = 5000,
-    LAYOUTS = 3,  /* list, strides, and a list with an entry of nothing */
+    LAYOUTS = 5,  /* list, strides, and a list with an entry of nothing; with
+                     signatures of blocks on the wire, and in memory */
+    WIRE    = 3,
+    MEMORY  = 4,
+    BLOCK   = 512,
+    BLOCKS  = 100,
+    CRC     = 4,
     WAIT    = 120 /* seconds */
 };
 
@@ -44,7 +50,8 @@ typedef struct peer {
 
 /** What the one who asks wants. */
 typedef struct request {
-    char     what;   /* Fill, Compare, Receive, Invalidate, Quit */
+    char     what;   /* Fill, Compare, Receive, Wait, Errors, Invalidate,
+                        Quit */
     uint32_t layout;
     uint32_t offset;
     uint32_t length;
@@ -139,6 +146,50 @@ static void add_places(unsigned layout, uint64_t offset, uint32_t length)
     }
 }
 
+static void make_signed(unsigned layout)
+{
+    struct ibv_qp_ex *ex    = ibv_qp_to_qp_ex(self.qp);
+    struct mlx5dv_qp_ex *dv = mlx5dv_qp_ex_from_ibv_qp_ex(ex);
+    struct mlx5dv_mkey_init_attr attr = {
+        .pd           = self.pd,
+        .create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT |
+                        MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE,
+        .max_entries  = 2
+    };
+    struct mlx5dv_mkey_conf_attr conf = {.conf_flags = 0};
+    struct mlx5dv_sig_crc crc = {MLX5DV_SIG_CRC_TYPE_CRC32, 0xffffffff};
+    struct mlx5dv_sig_block_domain domain = {
+        .sig_type   = MLX5DV_SIG_TYPE_CRC,
+        .sig.crc    = &crc,
+        .block_size = MLX5DV_BLOCK_SIZE_512
+    };
+    struct mlx5dv_sig_block_attr sig = {
+        .mem        = (layout == MEMORY) ? &domain : NULL,
+        .wire       = (layout == WIRE) ? &domain : NULL,
+        .check_mask = MLX5DV_SIG_MASK_CRC32
+    };
+    uint64_t base           = (uintptr_t)self.memory;
+    struct ibv_sge list[2]  = {
+        {base + 600001, 777, self.mr->lkey},
+        {base + 10000, BLOCKS * (BLOCK + CRC) - 777, self.mr->lkey}
+    };
+
+    self.keys[layout] = mlx5dv_create_mkey(&attr);
+    check(self.keys[layout] != NULL, "no key with signatures");
+    ibv_wr_start(ex);
+    ex->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+    mlx5dv_wr_mkey_configure(dv, self.keys[layout], 3, &conf);
+    mlx5dv_wr_set_mkey_access_flags(dv, IBV_ACCESS_LOCAL_WRITE |
+                                        IBV_ACCESS_REMOTE_WRITE |
+                                        IBV_ACCESS_REMOTE_READ);
+    mlx5dv_wr_set_mkey_layout_list(dv, 2, list);
+    mlx5dv_wr_set_mkey_sig_block(dv, &sig);
+    check(ibv_wr_complete(ex) == 0, "signatures that can't be posted");
+    check(wait_status() == IBV_WC_SUCCESS, "signatures that are refused");
+    add_places(layout, 600001, 777);
+    add_places(layout, 10000, BLOCKS * BLOCK - 777);
+}
+
 static void make_layout(unsigned layout)
 {
     struct ibv_qp_ex *ex    = ibv_qp_to_qp_ex(self.qp);
@@ -212,9 +263,11 @@ static void make_qp(void)
     struct mlx5dv_qp_init_attr dv = {
         .comp_mask      = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS |
                           MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS,
-        .create_flags   = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE,
+        .create_flags   = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE |
+                          MLX5DV_QP_CREATE_SIG_PIPELINING,
         .send_ops_flags = MLX5DV_QP_EX_WITH_MR_INTERLEAVED |
-                          MLX5DV_QP_EX_WITH_MR_LIST
+                          MLX5DV_QP_EX_WITH_MR_LIST |
+                          MLX5DV_QP_EX_WITH_MKEY_CONFIGURE
     };
 
     self.qp = mlx5dv_create_qp(self.context, &attr, &dv);
@@ -288,7 +341,11 @@ static void setup(void)
     transfer(&self.far, &near, sizeof(near));
     connect_to(&self.far);
     for (i = 0; i < LAYOUTS; ++i) {
-        make_layout(i);
+        if (i < WIRE) {
+            make_layout(i);
+        } else {
+            make_signed(i);
+        }
         near.keys[i] = self.keys[i]->rkey;
     }
     transfer(&self.far, &near, sizeof(near));
@@ -325,6 +382,7 @@ static int do_request(const request_t *r)
     struct ibv_send_wr free   = {.opcode          = IBV_WR_LOCAL_INV,
                                  .send_flags      = IBV_SEND_SIGNALED,
                                  .invalidate_rkey = self.keys[r->layout]->rkey};
+    struct mlx5dv_mkey_err error;
     struct ibv_recv_wr *bad_recv;
     struct ibv_send_wr *bad_send;
 
@@ -339,6 +397,9 @@ static int do_request(const request_t *r)
         return ibv_post_recv(self.qp, &recv, &bad_recv) == 0;
     case 'W':
         return wait_status() == IBV_WC_SUCCESS;
+    case 'E':
+        return (mlx5dv_mkey_check(self.keys[r->layout], &error) == 0) &&
+               (error.err_type == MLX5DV_MKEY_NO_ERR);
     case 'I':
         return (ibv_post_send(self.qp, &free, &bad_send) == 0) &&
                (wait_status() == IBV_WC_SUCCESS);
@@ -405,9 +466,71 @@ static void move(unsigned mine, unsigned theirs, uint32_t offset,
            offset);
 }
 
+/* Signatures that are on the wire only, of both sides: the message is longer */
+static void move_signed(void)
+{
+    const uint32_t length = BLOCKS * BLOCK, wire = BLOCKS * (BLOCK + CRC);
+    request_t local       = {'F', WIRE, 0, length, 1};
+    struct mlx5dv_mkey_err error;
+
+    fill(&local);
+    ask('F', WIRE, 0, 0, 0);
+    check(post(IBV_WR_RDMA_WRITE, WIRE, 0, wire, WIRE, 0) == IBV_WC_SUCCESS,
+          "a write with signatures");
+    ask('C', WIRE, 0, length, 1);
+
+    fill(&(request_t){.length = 0});
+    ask('F', WIRE, 0, length, 2);
+    check(post(IBV_WR_RDMA_READ, WIRE, 0, wire, WIRE, 0) == IBV_WC_SUCCESS,
+          "a read with signatures");
+    local.seed = 2;
+    check(compare(&local), "what was read with signatures");
+
+    fill(&local);
+    ask('R', WIRE, 0, wire, 0);
+    check(post(IBV_WR_SEND, WIRE, 0, wire, 0, 0) == IBV_WC_SUCCESS,
+          "a message with signatures");
+    ask('W', WIRE, 0, 0, 0);
+    ask('C', WIRE, 0, length, 2);
+    ask('E', WIRE, 0, 0, 0);
+    check((mlx5dv_mkey_check(self.keys[WIRE], &error) == 0) &&
+          (error.err_type == MLX5DV_MKEY_NO_ERR), "a signature");
+    printf("signatures: ok\n");
+}
+
+/* What is in memory has none that is right. The message arrives all the same,
+ * and what is behind it waits until it is told to go on. */
+static void stop(void)
+{
+    const uint32_t length   = BLOCKS * BLOCK;
+    struct ibv_qp_attr attr = {.qp_state     = IBV_QPS_RTS,
+                               .cur_qp_state = IBV_QPS_SQD};
+    struct mlx5dv_mkey_err error;
+    struct ibv_async_event event;
+
+    fill(&(request_t){.length = 0});
+    check(post(IBV_WR_RDMA_WRITE, MEMORY, 0, length, 0, 0) == IBV_WC_SUCCESS,
+          "a write with a wrong signature");
+    check((ibv_get_async_event(self.context, &event) == 0) &&
+          (event.event_type == IBV_EVENT_SQ_DRAINED), "another event");
+    ibv_ack_async_event(&event);
+    check((mlx5dv_mkey_check(self.keys[MEMORY], &error) == 0) &&
+          (error.err_type == MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD) &&
+          (error.err.sig.offset == 0), "another error");
+    check(ibv_modify_qp(self.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE) == 0,
+          "not RTS again");
+    move(0, 0, 7, 2000);
+}
+
 static void refuse(const char *what)
 {
     enum ibv_wc_status status;
+
+    if (strcmp(what, "wrong") == 0) {
+        stop();
+        printf("%s: ok\n", what);
+        return;
+    }
 
     if (strcmp(what, "behind") == 0) {
         status = post(IBV_WR_RDMA_WRITE, 0, 0, 5000, 0, self.total[0] - 4999);
@@ -437,6 +560,8 @@ static void run(void)
             move(mine, theirs, 0, 200000);
         }
     }
+
+    move_signed();
 
     ask('F', 0, 0, 8, 3);
     fill(&(request_t){.length = 0});

@@ -186,6 +186,7 @@ class Layouts(Compiled):
                                            *options)
         self.good(client, server)
         self.assertIn("layouts 1 to 1, 200000 bytes at 0: ok", client.stdout)
+        self.assertIn("signatures: ok", client.stdout)
 
     def test_ipv4(self):
         self.layouts("-g", IPV4, "-r", "behind")
@@ -198,6 +199,9 @@ class Layouts(Compiled):
 
     def test_a_key_is_freed(self):
         self.layouts("-g", IPV4, "-r", "free")
+
+    def test_a_signature_is_wrong(self):
+        self.layouts("-g", IPV4, "-m", "256", "-r", "wrong")
 
 
 class DeviceMemory(Verbs):
