@@ -36,7 +36,7 @@ enum {
     WIRE    = 3,
     MEMORY  = 4,
     BLOCK   = 512,
-    BLOCKS  = 100,
+    BLOCKS  = 65, /* the last packet of 256 bytes has a signature only */
     CRC     = 4,
     WAIT    = 120 /* seconds */
 };
@@ -63,6 +63,7 @@ static struct {
     struct ibv_pd      *pd;
     struct ibv_cq      *cq;
     struct ibv_mr      *mr;
+    struct ibv_mr      *bind; /* for windows */
     struct ibv_qp      *qp;
     struct mlx5dv_mkey *keys[LAYOUTS];
     uint8_t            *memory;
@@ -333,7 +334,9 @@ static void setup(void)
           "no objects");
     /* peers may do here what a key says, and nothing by the region's */
     self.mr = ibv_reg_mr(self.pd, self.memory, SIZE, IBV_ACCESS_LOCAL_WRITE);
-    check(self.mr != NULL, "no region");
+    self.bind = ibv_reg_mr(self.pd, self.memory, 4096,
+                           IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    check((self.mr != NULL) && (self.bind != NULL), "no region");
     check(ibv_query_gid(self.context, 1, self.gid_index, &gid) == 0, "no GID");
     make_qp();
     near.qpn = self.qp->qp_num;
@@ -503,22 +506,43 @@ static void move_signed(void)
 static void stop(void)
 {
     const uint32_t length   = BLOCKS * BLOCK;
+    struct ibv_sge sge      = {0, length, self.keys[MEMORY]->lkey};
+    struct ibv_mw *window   = ibv_alloc_mw(self.pd, IBV_MW_TYPE_2);
+    struct ibv_send_wr bind = {.opcode     = IBV_WR_BIND_MW,
+                               .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr wr   = {.opcode     = IBV_WR_RDMA_WRITE,
+                               .next       = &bind,
+                               .sg_list    = &sge,
+                               .num_sge    = 1,
+                               .send_flags = IBV_SEND_SIGNALED};
     struct ibv_qp_attr attr = {.qp_state     = IBV_QPS_RTS,
                                .cur_qp_state = IBV_QPS_SQD};
     struct mlx5dv_mkey_err error;
     struct ibv_async_event event;
+    struct ibv_send_wr *bad;
+    struct ibv_wc wc;
 
+    check(window != NULL, "no window");
+    bind.bind_mw.mw                       = window;
+    bind.bind_mw.rkey                     = ibv_inc_rkey(window->rkey);
+    bind.bind_mw.bind_info.mr             = self.bind;
+    bind.bind_mw.bind_info.addr           = (uintptr_t)self.memory;
+    bind.bind_mw.bind_info.length         = 64;
+    bind.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+    wr.wr.rdma.rkey                       = self.far.keys[0];
     fill(&(request_t){.length = 0});
-    check(post(IBV_WR_RDMA_WRITE, MEMORY, 0, length, 0, 0) == IBV_WC_SUCCESS,
-          "a write with a wrong signature");
+    check(ibv_post_send(self.qp, &wr, &bad) == 0, "requests that can't be");
+    check(wait_status() == IBV_WC_SUCCESS, "a write with a wrong signature");
     check((ibv_get_async_event(self.context, &event) == 0) &&
           (event.event_type == IBV_EVENT_SQ_DRAINED), "another event");
     ibv_ack_async_event(&event);
     check((mlx5dv_mkey_check(self.keys[MEMORY], &error) == 0) &&
           (error.err_type == MLX5DV_MKEY_SIG_BLOCK_BAD_GUARD) &&
           (error.err.sig.offset == 0), "another error");
+    check(ibv_poll_cq(self.cq, 1, &wc) == 0, "a completion behind it");
     check(ibv_modify_qp(self.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE) == 0,
           "not RTS again");
+    check(wait_status() == IBV_WC_SUCCESS, "a window that is bound twice");
     move(0, 0, 7, 2000);
 }
 

@@ -209,8 +209,13 @@ uint64_t mlx5sim_layout_find(const mlx5sim_qp_obj_t *qp, uint32_t key,
     (void)mlx5sim_lock(lock);
     offset = addr - mr->mr.iova;
     if (!mlx5sim_layout_is_valid(mr, key) ||
-        !mlx5sim_layout_check_key(mr, is_write, &offset, &length) ||
-        (mlx5sim_layout_piece(mr, is_write, offset, length, &piece) != 0)) {
+        !mlx5sim_layout_check_key(mr, is_write, &offset, &length)) {
+        piece.length = 0;
+    } else if ((length == 0) && mr->sig.is_on) {
+        piece.length = 1; /* of a signature alone, which is not in memory */
+        piece.addr   = 0;
+    } else if (mlx5sim_layout_piece(mr, is_write, offset, length, &piece) !=
+               0) {
         piece.length = 0;
     }
     mlx5sim_unlock(lock);

@@ -164,7 +164,8 @@ mlx5sim_packet_place_at(mlx5sim_run_t *run, mlx5sim_wqe_t *wqe,
     mlx5sim_plan_make(&qp->qp, wqe, &resp, &env, &plan);
     proc = mlx5sim_proc_by_tag(atomic_load(&run->resp->o.owner));
     if ((plan.verdict != MLX5SIM_VERDICT_DONE) || plan.req_error ||
-        plan.resp_error || (plan.length == 0) || (proc == NULL)) {
+        plan.resp_error || (plan.length == 0) || (proc == NULL) ||
+        mlx5sim_sig_is_in(plan.dst, plan.num_dst)) {
         return 0; /* found out when it is its turn */
     }
 

@@ -4,6 +4,7 @@
 #include <sim/engine/mlx5_def.h>
 #include <sim/exec/iov.h>
 #include <sim/exec/layout.h>
+#include <sim/exec/transfer.h>
 #include <sim/exec/window.h>
 #include <sim/objs/mem.h>
 #include <sim/objs/store.h>
@@ -162,13 +163,36 @@ static int mlx5sim_sig_open(uint32_t key, mlx5sim_sig_key_t *key_p)
     return 0;
 }
 
+/* Memory on demand is as the program has protected it; an adapter does not see
+ * that of other memory */
+static int mlx5sim_sig_copy(const mlx5sim_proc_t *proc,
+                            const mlx5sim_seg_t *pieces, unsigned num_pieces,
+                            int is_write, uint64_t length, uint8_t *data)
+{
+    struct iovec local = {data, length};
+    struct iovec iov[MLX5SIM_IOV_MAX];
+    unsigned num;
+    int ret;
+
+    num = mlx5sim_iov_fill(pieces, num_pieces, iov);
+    ret = is_write ?
+          mlx5sim_mem_probe_writev(proc, &local, 1, iov, num, length) :
+          mlx5sim_mem_probev(proc, &local, 1, iov, num, length);
+    if ((ret != -EFAULT) ||
+        mlx5sim_transfer_has_on_demand(pieces, num_pieces)) {
+        return ret;
+    }
+
+    return is_write ? mlx5sim_mem_writev(proc, &local, 1, iov, num, length) :
+                      mlx5sim_mem_readv(proc, &local, 1, iov, num, length);
+}
+
 /* Read or write memory without a look at signatures. @return 0 or -errno */
 static int mlx5sim_sig_access(const mlx5sim_proc_t *proc,
                               const mlx5sim_seg_t *seg, int is_write,
                               uint64_t offset, uint64_t length, uint8_t *data)
 {
     mlx5sim_seg_t pieces[MLX5SIM_MAX_SGE];
-    struct iovec iov[MLX5SIM_IOV_MAX], local;
     uint64_t part;
     unsigned num;
     int ret;
@@ -180,11 +204,7 @@ static int mlx5sim_sig_access(const mlx5sim_proc_t *proc,
             return -EFAULT;
         }
 
-        num   = mlx5sim_iov_fill(pieces, num, iov);
-        local = (struct iovec){data, part};
-        ret   = is_write ?
-                mlx5sim_mem_writev(proc, &local, 1, iov, num, part) :
-                mlx5sim_mem_readv(proc, &local, 1, iov, num, part);
+        ret = mlx5sim_sig_copy(proc, pieces, num, is_write, part, data);
         if (ret != 0) {
             return ret;
         }
@@ -275,6 +295,7 @@ mlx5sim_sig_compare(const mlx5sim_sig_key_t *key, int is_mem, uint64_t number,
     mlx5sim_qp_obj_t *qp               = key->user->qp;
     mlx5sim_lock_t *lock               = mlx5sim_window_lock_of(key->mr);
     mlx5sim_cqe_t cqe                  = {.opcode = MLX5SIM_CQE_SIG_ERR,
+                                          .solicited = 1,
                                           .qpn    = qp->qp.qpn};
     unsigned syndrome;
     int is_told;
@@ -408,14 +429,33 @@ static int mlx5sim_sig_receive(const mlx5sim_sig_key_t *key, uint64_t number,
     return ret;
 }
 
-/* Bytes of a signature on the wire, from @a first on. They may come in two
- * packets, so the key keeps them. */
+/* Keep bytes of a signature that come: they may be in two packets.
+ * @return whether there are those in front of them, too */
+static int mlx5sim_sig_hold(const mlx5sim_sig_key_t *key, uint64_t number,
+                            unsigned first, unsigned count, const uint8_t *data,
+                            uint8_t *bytes_p)
+{
+    uint64_t place       = (number * MLX5SIM_SIG_MAX_SIZE) + first;
+    mlx5sim_lock_t *lock = mlx5sim_window_lock_of(key->mr);
+    int is_next;
+
+    (void)mlx5sim_lock(lock);
+    is_next = (first == 0) || (key->mr->sig.held_end == place);
+    memcpy(key->mr->sig.held + first, data, count);
+    memcpy(bytes_p, key->mr->sig.held, MLX5SIM_SIG_MAX_SIZE);
+    key->mr->sig.held_end = place + count;
+    mlx5sim_unlock(lock);
+    return is_next;
+}
+
+/* Bytes of a signature on the wire, from @a first on. Those in front that were
+ * another message's, or never came, pass for right. */
 static int mlx5sim_sig_move_wire(const mlx5sim_sig_key_t *key, int is_write,
                                  uint64_t number, unsigned first,
                                  unsigned count, uint8_t *data)
 {
-    mlx5sim_lock_t *lock = mlx5sim_window_lock_of(key->mr);
-    uint8_t bytes[MLX5SIM_SIG_MAX_SIZE];
+    uint8_t bytes[MLX5SIM_SIG_MAX_SIZE], right[MLX5SIM_SIG_MAX_SIZE];
+    uint64_t actual;
     int ret;
 
     if (!is_write) {
@@ -424,10 +464,15 @@ static int mlx5sim_sig_move_wire(const mlx5sim_sig_key_t *key, int is_write,
         return ret;
     }
 
-    (void)mlx5sim_lock(lock);
-    memcpy(key->mr->sig.held + first, data, count);
-    memcpy(bytes, key->mr->sig.held, sizeof(bytes));
-    mlx5sim_unlock(lock);
+    if (!mlx5sim_sig_hold(key, number, first, count, data, bytes)) {
+        ret = mlx5sim_sig_actual(key, &key->sig.wire, number, &actual);
+        if (ret != 0) {
+            return ret;
+        }
+        mlx5sim_sig_encode(&key->sig.wire, actual, right);
+        memcpy(bytes, right, first);
+    }
+
     return (first + count == mlx5sim_sig_size(&key->sig.wire)) ?
            mlx5sim_sig_receive(key, number, bytes) : 0;
 }

@@ -68,7 +68,7 @@ static int mlx5sim_transfer_key_is_on_demand(uint32_t key, uint64_t addr,
            !!(mr->mr.access & MLX5SIM_ACCESS_ON_DEMAND);
 }
 
-static int
+int
 mlx5sim_transfer_has_on_demand(const mlx5sim_seg_t *segs, unsigned num_segs)
 {
     unsigned i;

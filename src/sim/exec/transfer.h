@@ -21,6 +21,10 @@ int mlx5sim_transfer(const mlx5sim_qp_obj_t *req, const mlx5sim_qp_obj_t *resp,
                      mlx5sim_proc_t *resp_proc, const mlx5sim_wqe_t *wqe,
                      mlx5sim_plan_t *plan, mlx5sim_side_t *side_p);
 
+/** Whether memory of a list is not pinned. */
+int
+mlx5sim_transfer_has_on_demand(const mlx5sim_seg_t *segs, unsigned num_segs);
+
 /** Read what a plan moves from the memory of a process.
  *  @param user   Who checks signatures, NULL: nobody.
  *  @param num_p  Number of pieces that it was in.

@@ -258,6 +258,7 @@ typedef struct mlx5sim_mr_sig {
     uint32_t      has_bsf;        /* a work request has said which, */
     mlx5sim_sig_t sig;            /* these */
     uint32_t      has_error;      /* a wrong one was told */
+    uint64_t      held_end;       /* where the next byte would go on with: */
     uint8_t       held[MLX5SIM_SIG_MAX_SIZE]; /* of the one that is coming */
 } mlx5sim_mr_sig_t;
 

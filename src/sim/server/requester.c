@@ -214,6 +214,7 @@ static int mlx5sim_requester_fetch(mlx5sim_requester_t *requester,
     mlx5sim_flights_t *flights = &requester->flights;
     uint16_t pi                = atomic_load(&qp->rung);
     uint16_t posted            = pi - flights->fetched;
+    uint32_t tail              = flights->tail;
     mlx5sim_chk_t chk;
     mlx5sim_wqe_t wqe;
 
@@ -240,6 +241,12 @@ static int mlx5sim_requester_fetch(mlx5sim_requester_t *requester,
             chk        = MLX5SIM_CHK_WQE_DS;
         }
 
+        /* what is done with the fetch can't be taken back */
+        if (qp->drain_sigerr && mlx5sim_opcode_is_local(wqe.opcode) &&
+            (flights->snd != flights->end)) {
+            break;
+        }
+
         posted -= wqe.num_bb;
         (void)mlx5sim_flights_add(flights, &qp->qp, &wqe,
                                   mlx5sim_requester_check(qp, &wqe, chk));
@@ -251,7 +258,7 @@ static int mlx5sim_requester_fetch(mlx5sim_requester_t *requester,
         mlx5sim_flights_skip(flights);
     }
 
-    return 1;
+    return flights->tail != tail;
 }
 
 static int mlx5sim_requester_can_send(const mlx5sim_requester_t *requester,

@@ -365,6 +365,99 @@ TEST_F(test_device_signature, piece_by_piece)
     });
 }
 
+/* Nor need they have data */
+TEST_F(test_device_signature, of_which_there_is_nothing_else)
+{
+    run_both([] {
+        signer s;
+        sig_key key(s);
+        const bytes data = some(1024);
+        const bytes wire = t10.with(data);
+        const auto list  = s.pieces(1024);
+        send_wr parts(IBV_WR_SEND, 2, {key.sge(0, 512), key.sge(512, 8),
+                                       key.sge(520, 512), key.sge(1032, 8)});
+
+        REQUIRE_EQ(IBV_WC_SUCCESS, s.sign(key, list, nullptr, &t10));
+        memcpy(s.mem.data, wire.data(), 512);
+        REQUIRE_EQ(IBV_WC_SUCCESS, s.put(key, 0, 512));
+        memcpy(s.mem.data, &wire[512], 8);
+        REQUIRE_EQ(IBV_WC_SUCCESS, s.put(key, 512, 8));
+        memcpy(s.mem.data, &wire[520], 520);
+        REQUIRE_EQ(IBV_WC_SUCCESS, s.put(key, 520, 520));
+        REQUIRE(has(layouts::of(list), 0, data.data(), data.size()));
+        REQUIRE_EQ(IBV_WC_SUCCESS, s.get(key, 1032, 8));
+        REQUIRE_EQ(0, memcmp(s.mem.data, &wire[1032], 8));
+
+        memset(s.mem.data, 0, 2000);
+        s.a.recv(5, s.mem.sge(0, 2000));
+        s.b.send(parts);
+        s.peer_cq.good();
+        REQUIRE_EQ(1040u, s.rcq.good().byte_len);
+        REQUIRE_EQ(0, memcmp(s.mem.data, wire.data(), 1040));
+        REQUIRE_EQ(MLX5DV_MKEY_NO_ERR, key.check().err_type);
+
+        /* messages that take turns in the middle of signatures */
+        REQUIRE_EQ(IBV_WC_SUCCESS, s.sign(key, list, nullptr, &t10));
+        for (const auto &part : {std::make_pair(0, 514), {520, 515},
+                                 {514, 6}, {1035, 5}}) {
+            memcpy(s.mem.data, &wire[part.first], part.second);
+            REQUIRE_EQ(IBV_WC_SUCCESS, s.put(key, part.first, part.second));
+        }
+        REQUIRE_EQ(MLX5DV_MKEY_NO_ERR, key.check().err_type);
+    });
+}
+
+/* Data that may come before their turn do not, where there are signatures */
+TEST_F(test_device_signature, with_relaxed_ordering)
+{
+    set_env("MLX5SIM_EXEC", "deferred");
+    set_env("MLX5SIM_PCI_WR_ORDERING", "force_relax");
+    for (const char *seed : {"1", "2", "3"}) {
+        set_env("MLX5SIM_SEED", seed);
+        run(1, [](rank&) {
+            signer s(IBV_MTU_1024);
+            sig_key key(s);
+            const bytes data  = some(30720);
+            const bytes image = t10.with(data);
+            const auto list   = s.pieces(image.size());
+
+            REQUIRE_EQ(IBV_WC_SUCCESS, s.sign(key, list, &t10, nullptr));
+            memcpy(s.mem.data, data.data(), data.size());
+            REQUIRE_EQ(IBV_WC_SUCCESS, s.put(key, 0, data.size()));
+            REQUIRE(has(layouts::of(list), 0, image.data(), image.size()));
+        });
+    }
+}
+
+/* Memory on demand is as the program has protected it */
+TEST_F(test_device_signature, of_memory_on_demand)
+{
+    set_env("MLX5SIM_ODP", "y");
+    set_env("MLX5SIM_LOSS", "0");
+    run_both([] {
+        signer s;
+        sig_key key(s);
+        const size_t page = 4096;
+        void *data        = mmap(nullptr, page, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ibv_mr *mr        = ibv_reg_mr(s.c.pd, data, page,
+                                       IBV_ACCESS_LOCAL_WRITE |
+                                       IBV_ACCESS_ON_DEMAND);
+
+        REQUIRE((data != MAP_FAILED) && (mr != nullptr));
+        REQUIRE_EQ(IBV_WC_SUCCESS,
+                   s.sign(key, {{(uintptr_t)data, 520, mr->lkey}}, &t10,
+                          nullptr));
+        REQUIRE_EQ(IBV_WC_SUCCESS, s.put(key, 0, 512));
+        REQUIRE_EQ(0, mprotect(data, page, PROT_READ));
+        REQUIRE_EQ(IBV_WC_REM_ACCESS_ERR, s.put(key, 0, 512));
+        s.again();
+        REQUIRE_EQ(IBV_WC_SUCCESS, s.get(key, 0, 512));
+        REQUIRE_EQ(0, ibv_dereg_mr(mr));
+        munmap(data, page);
+    });
+}
+
 /* With signatures on both sides of a message, by keys of both */
 TEST_F(test_device_signature, from_one_key_into_another)
 {
@@ -584,12 +677,42 @@ TEST_F(test_device_signature, stop_a_send_queue)
             REQUIRE_EQ(IBV_QPS_RTS, s.b.state());
         }
 
-        /* without a wrong one nothing stops; nor does it after RESET */
+        /* without a wrong one nothing stops */
         load(at, crc.with(data));
         REQUIRE_EQ(IBV_WC_SUCCESS, s.sign(key, list, &crc, nullptr));
         REQUIRE_EQ(IBV_WC_SUCCESS, s.send(key.sge(0, 1536)));
         REQUIRE_EQ(IBV_QPS_RTS, s.b.state());
     });
+}
+
+/* What was to stop before RESET does not after it. A read with a wrong one, and
+ * what can't be complete until then */
+TEST_F(test_device_signature, do_not_stop_after_reset)
+{
+    set_env("MLX5SIM_EXEC", "deferred");
+    for (unsigned seed = 1; seed <= 12; ++seed) {
+        set_env("MLX5SIM_SEED", std::to_string(seed));
+        run(1, [](rank&) {
+            signer s(IBV_MTU_256, MLX5DV_QP_CREATE_SIG_PIPELINING);
+            sig_key key(s);
+            const address to = {.rkey = s.mem.mr->rkey, .addr = s.mem.addr()};
+            send_wr bad(IBV_WR_RDMA_READ, 1, {key.sge(0, 516)}, 0);
+            send_wr stuck(IBV_WR_SEND, 2, {s.target.sge(0, 8)}, 0);
+            ibv_wc wc;
+
+            REQUIRE_EQ(IBV_WC_SUCCESS,
+                       s.sign(key, s.pieces(1024), nullptr, &crc));
+            bad.to(to);
+            s.b.send(bad);
+            s.b.send(stuck);
+            usleep(2000);
+            s.again();
+            while (s.peer_cq.poll(&wc)) {
+            }
+            REQUIRE_EQ(IBV_WC_SUCCESS, s.send(s.target.sge(0, 64)));
+            REQUIRE_EQ(IBV_QPS_RTS, s.b.state());
+        });
+    }
 }
 
 /* Who has not asked for it goes on */
