@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Mappings of peers' ranges, 2^n. Those of processes that are gone stay until
- * another one needs the place, so this is also how many may stay. */
+ * another one is made. */
 #define MLX5SIM_SHARED_MAPPED   1024
 
 /* How often a range of a process that lives is wanted where another one is,
@@ -140,6 +140,30 @@ mlx5sim_shared_copy(char *to, const char *from, size_t length)
     }
 }
 
+/* Processes that are gone keep their memory as long as it is mapped here */
+static void mlx5sim_shared_drop_gone(void)
+{
+    mlx5sim_shared_place_t *place;
+    const mlx5sim_proc_t *proc;
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_SHARED_MAPPED; ++i) {
+        place = &mlx5sim_shared_places[i];
+        if ((place->base != NULL) &&
+            !atomic_flag_test_and_set_explicit(&place->busy,
+                                               memory_order_acquire)) {
+            proc = mlx5sim_proc_by_tag(place->tag);
+            if ((place->base != NULL) &&
+                ((proc == NULL) || mlx5sim_proc_is_gone(proc))) {
+                mlx5sim_shared_munmap(place->base, place->what.length);
+                place->base = NULL;
+                place->tag  = 0;
+            }
+            atomic_flag_clear_explicit(&place->busy, memory_order_release);
+        }
+    }
+}
+
 int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
                          uint64_t addr, const void *data, size_t length)
 {
@@ -170,6 +194,7 @@ int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
         if (place->base != NULL) {
             mlx5sim_shared_munmap(place->base, place->what.length);
         }
+        mlx5sim_shared_drop_gone();
         place->tag    = tag;
         place->what   = *shared;
         place->base   = mlx5sim_shared_map(proc, shared);
