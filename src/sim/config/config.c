@@ -63,7 +63,8 @@ static const char *const mlx5sim_exec_names[] = {"sync", "deferred",
                                                  "stepped", NULL};
 
 static const char *const mlx5sim_share_names[] = {"none", "queues",
-                                                  "memory", NULL};
+                                                  "mappings", "memory",
+                                                  NULL};
 
 static const char *const mlx5sim_log_names[] = {
     "none", "error", "warn", "info", "debug", "trace", NULL
@@ -274,10 +275,12 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      NULL,
      "What the device puts into shared memory, at the address that it has, so "
      "that peers write to it without a system call. queues: completion queues. "
-     "memory: these, and memory regions of up to 16 MB that nobody has touched "
-     "before they are registered, where userfaultfd() is allowed. Not for "
-     "programs that fork while other threads allocate memory. Nothing is "
-     "shared under valgrind"},
+     "mappings: these, and memory regions of up to 16 MB that nobody has "
+     "touched before they are registered, where userfaultfd() is allowed, if "
+     "each is all of what the program has mapped with one call of mmap(). "
+     "memory: also regions that are a part of something else. Not for programs "
+     "that fork while other threads allocate memory. Nothing is shared under "
+     "valgrind"},
     {"MLX5SIM_BAD_GIDS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(bad_gids), "", 0, 0, NULL,
      "a list of GID indices up to 31 with commas between them",

@@ -72,7 +72,8 @@ typedef enum {
 typedef enum {
     MLX5SIM_SHARE_NONE,
     MLX5SIM_SHARE_QUEUES,
-    MLX5SIM_SHARE_MEMORY   /**< queues and memory regions */
+    MLX5SIM_SHARE_MAPPINGS, /**< queues, and regions that are mappings */
+    MLX5SIM_SHARE_MEMORY    /**< queues and memory regions */
 } mlx5sim_share_t;
 
 /** Which CQEs the devices compress: value of MLX5SIM_CQE_COMPRESSION. */

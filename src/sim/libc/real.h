@@ -30,7 +30,8 @@
     /* descriptors */ \
     _macro(socket) _macro(sendto) _macro(inotify_add_watch) _macro(ioctl) \
     _macro(close) _macro(mmap) _macro(write) _macro(madvise) \
-    _macro(mremap) \
+    _macro(mremap) _macro(munmap) _macro(mlock2) _macro(mlockall) \
+    _macro(pkey_mprotect) \
     /* signals */ \
     _macro(sigaction) _macro(signal) _macro(sigprocmask) \
     _macro(pthread_sigmask) _macro(pthread_attr_setsigmask_np) \

@@ -2,10 +2,13 @@
 
 #include <sim/objs/shared_int.h>
 #include <sim/objs/guard.h>
+#include <sim/objs/mapping.h>
 #include <sim/objs/procmaps.h>
 #include <sim/objs/store.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,19 +50,21 @@
 typedef struct {
     mlx5sim_shared_t what;
     int              is_queue;
+    int              no_fork; /* MADV_DONTFORK, as far as we know */
 } mlx5sim_shared_own_t;
 
 /* A mapping, for a child */
 typedef struct {
     mlx5sim_shared_t what;
     int              protection;
-    void             *pages;
+    void             *pages; /* NULL: the child is not to have it */
 } mlx5sim_shared_copy_t;
 
 static pthread_mutex_t mlx5sim_shared_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_shared_cancel; /* state of the thread that has it */
 static uint64_t mlx5sim_shared_mask; /* and its signal mask */
 static int mlx5sim_shared_is_enabled;
+static int mlx5sim_shared_has_mappings;
 static int mlx5sim_shared_has_memory;
 static mlx5sim_shared_own_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
 static mlx5sim_shared_own_t mlx5sim_shared_parts[MLX5SIM_SHARED_MAX];
@@ -69,6 +74,9 @@ static unsigned mlx5sim_shared_num_copies;
 static int mlx5sim_shared_is_copied; /* all that there is */
 static int mlx5sim_shared_fd = -1;
 
+/* Odd while the ranges are being replaced by what is left of them */
+static _Atomic unsigned mlx5sim_shared_changes;
+
 /* All that has ever been shared is between these */
 static _Atomic uint64_t mlx5sim_shared_low = UINT64_MAX;
 static _Atomic uint64_t mlx5sim_shared_high;
@@ -76,7 +84,7 @@ static _Atomic uint64_t mlx5sim_shared_high;
 
 /* A thread that is cancelled must not keep the mutex, nor may its handlers of
  * signals want it. SIGBUS and SIGTRAP are the device's. */
-static void mlx5sim_shared_lock(void)
+static int mlx5sim_shared_lock_by(int (*lock)(pthread_mutex_t *mutex))
 {
     uint64_t all = ~((1ull << (SIGBUS - 1)) | (1ull << (SIGTRAP - 1)));
     uint64_t mask;
@@ -84,9 +92,21 @@ static void mlx5sim_shared_lock(void)
 
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(mask));
-    pthread_mutex_lock(&mlx5sim_shared_mutex);
+    if (lock(&mlx5sim_shared_mutex) != 0) {
+        (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL,
+                      sizeof(mask));
+        pthread_setcancelstate(state, NULL);
+        return 0;
+    }
+
     mlx5sim_shared_cancel = state;
     mlx5sim_shared_mask   = mask;
+    return 1;
+}
+
+static void mlx5sim_shared_lock(void)
+{
+    (void)mlx5sim_shared_lock_by(pthread_mutex_lock);
 }
 
 static void mlx5sim_shared_unlock(void)
@@ -118,15 +138,29 @@ static int mlx5sim_shared_is_lent(const mlx5sim_procmaps_line_t *line)
            ((frame >= line->addr) && (frame < line->addr + line->length));
 }
 
+/* Whether the program has said where in the machine memory is to be: that would
+ * be lost. A thread's own policy holds for the file as well. */
+static int mlx5sim_shared_is_bound(const mlx5sim_procmaps_line_t *line)
+{
+    int mode = MPOL_DEFAULT;
+
+    return (syscall(SYS_get_mempolicy, &mode, NULL, 0, line->addr,
+                    MPOL_F_ADDR) == 0) &&
+           (mode != MPOL_DEFAULT);
+}
+
 static int mlx5sim_shared_look(void *arg, const mlx5sim_procmaps_line_t *line)
 {
     mlx5sim_shared_look_t *look = arg;
+    mlx5sim_shared_t all        = {line->addr, line->length};
 
     /* no stack either that the kernel lets grow */
     if (line->is_private && (line->inode == 0) &&
         (line->protection == (PROT_READ | PROT_WRITE)) &&
         (strstr(line->text, "[stack") == NULL) &&
-        (look->is_queue || !mlx5sim_shared_is_lent(line))) {
+        (mlx5sim_shared_common(&all, &look->what).length > 0) &&
+        (look->is_queue || (!mlx5sim_shared_is_lent(line) &&
+                            !mlx5sim_shared_is_bound(line)))) {
         mlx5sim_shared_add(&look->part, &look->what, line);
     }
     return line->addr < look->what.addr + look->what.length;
@@ -306,6 +340,7 @@ static int mlx5sim_shared_note(const mlx5sim_shared_own_t *own,
     last           = &mlx5sim_shared_parts[mlx5sim_shared_num_parts++];
     last->what     = *part;
     last->is_queue = own->is_queue;
+    last->no_fork  = own->no_fork;
     return 0;
 }
 
@@ -378,9 +413,11 @@ static int mlx5sim_shared_survey(void)
         mlx5sim_shared_trim(&mlx5sim_shared_own[i].what);
     }
 
+    atomic_fetch_add(&mlx5sim_shared_changes, 1);
     memset(mlx5sim_shared_own, 0, sizeof(mlx5sim_shared_own));
     memcpy(mlx5sim_shared_own, mlx5sim_shared_parts,
            mlx5sim_shared_num_parts * sizeof(*mlx5sim_shared_own));
+    atomic_fetch_add(&mlx5sim_shared_changes, 1);
     return 0;
 }
 
@@ -443,11 +480,13 @@ static mlx5sim_shared_own_t *mlx5sim_shared_queue_room(void)
     return mlx5sim_shared_free(MLX5SIM_SHARED_MAX);
 }
 
-static void mlx5sim_shared_record(mlx5sim_shared_own_t *own,
-                                  const mlx5sim_shared_t *what, int is_queue)
+static void
+mlx5sim_shared_record(mlx5sim_shared_own_t *own, const mlx5sim_shared_t *what,
+                      int is_queue, int no_fork)
 {
     own->what     = *what;
     own->is_queue = is_queue;
+    own->no_fork  = no_fork;
     if (what->addr < mlx5sim_shared_low) {
         mlx5sim_shared_low = what->addr;
     }
@@ -488,15 +527,16 @@ static int mlx5sim_shared_is_untouched(uint64_t addr, uint64_t length)
     return !is_touched;
 }
 
-void mlx5sim_shared_enable(int has_memory)
+void mlx5sim_shared_enable(int has_mappings, int has_memory)
 {
-    mlx5sim_shared_is_enabled = 1;
-    mlx5sim_shared_has_memory = has_memory;
+    mlx5sim_shared_is_enabled   = 1;
+    mlx5sim_shared_has_mappings = has_mappings;
+    mlx5sim_shared_has_memory   = has_memory;
 }
 
 /* Replace pages that nobody has touched by those of the file; under the mutex.
  * @return whether that was done */
-static int mlx5sim_shared_take(const mlx5sim_shared_t *what)
+static int mlx5sim_shared_take(const mlx5sim_shared_t *what, int is_forked)
 {
     int is_done = 0;
     int guard;
@@ -517,6 +557,9 @@ static int mlx5sim_shared_take(const mlx5sim_shared_t *what)
         is_done = syscall(SYS_mmap, what->addr, what->length,
                           PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                           mlx5sim_shared_fd, what->addr) == (long)what->addr;
+        if (is_done && !is_forked) {
+            (void)syscall(SYS_madvise, what->addr, what->length, MADV_DONTFORK);
+        }
     }
     mlx5sim_guard_end(guard, what->addr, what->length);
     return is_done;
@@ -525,14 +568,16 @@ static int mlx5sim_shared_take(const mlx5sim_shared_t *what)
 void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
                            mlx5sim_shared_t *shared_p)
 {
-    uint64_t first = (addr + MLX5SIM_SHARED_PAGE - 1) &
-                     ~(MLX5SIM_SHARED_PAGE - 1);
-    uint64_t end   = (addr + length) & ~(MLX5SIM_SHARED_PAGE - 1);
+    int is_forked  = 1;
+    int is_mapping = mlx5sim_mapping_is_one(addr, length, &is_forked);
+    uint64_t slack = MLX5SIM_SHARED_PAGE - 1;
+    uint64_t first = (addr + slack) & ~slack;
+    uint64_t end   = (addr + length + (is_mapping ? slack : 0)) & ~slack;
     mlx5sim_shared_t what = {first, end - first};
     mlx5sim_shared_own_t *own;
 
     memset(shared_p, 0, sizeof(*shared_p));
-    if (!mlx5sim_shared_has_memory || (end <= first) ||
+    if (!mlx5sim_shared_has_mappings || (end <= first) ||
         (end - first > MLX5SIM_SHARED_MAX_SIZE) ||
         (end > MLX5SIM_SHARED_SPACE)) {
         return;
@@ -545,10 +590,11 @@ void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
         if (mlx5sim_shared_has(&own->what, what.addr, what.length)) {
             *shared_p = own->what;
         }
-    } else if (mlx5sim_shared_is_untouched(what.addr, what.length)) {
+    } else if ((is_mapping || mlx5sim_shared_has_memory) &&
+               mlx5sim_shared_is_untouched(what.addr, what.length)) {
         own = mlx5sim_shared_memory_room(what.length);
-        if ((own != NULL) && mlx5sim_shared_take(&what)) {
-            mlx5sim_shared_record(own, &what, 0);
+        if ((own != NULL) && mlx5sim_shared_take(&what, is_forked)) {
+            mlx5sim_shared_record(own, &what, 0, !is_forked);
             *shared_p = what;
         }
     }
@@ -576,7 +622,7 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
         (mlx5sim_shared_open() == 0) &&
         (mlx5sim_shared_replace(&what, mlx5sim_shared_file_of(&what)) ==
          0)) {
-        mlx5sim_shared_record(own, &what, 1);
+        mlx5sim_shared_record(own, &what, 1, 0);
         *shared_p = what;
     }
     mlx5sim_shared_unlock();
@@ -608,12 +654,16 @@ void mlx5sim_shared_end(mlx5sim_shared_t *shared)
     mlx5sim_shared_unlock();
 }
 
-/* Without the mutex: who asks may have locks that others want who have it */
+/* Without the mutex: who asks may have locks that others want who have it. In
+ * doubt it is: who asks then has it looked up under the mutex. */
 int mlx5sim_shared_is_in(uint64_t addr, uint64_t length)
 {
+    unsigned changes = atomic_load(&mlx5sim_shared_changes);
+
     return (addr < mlx5sim_shared_high) &&
            (addr + length > mlx5sim_shared_low) &&
-           (mlx5sim_shared_find(addr, length) != NULL);
+           ((mlx5sim_shared_find(addr, length) != NULL) || (changes & 1) ||
+            (atomic_load(&mlx5sim_shared_changes) != changes));
 }
 
 void mlx5sim_shared_discard(uint64_t addr, uint64_t length)
@@ -652,6 +702,27 @@ static void mlx5sim_shared_untell(const mlx5sim_shared_t *what)
             mr->shared.length = 0;
         }
     }
+}
+
+void mlx5sim_shared_leave(uint64_t addr, uint64_t length)
+{
+    mlx5sim_shared_t what = {addr, length};
+
+    mlx5sim_shared_untell(&what);
+}
+
+void mlx5sim_shared_left(void)
+{
+    if (mlx5sim_shared_lock_by(pthread_mutex_trylock)) {
+        (void)mlx5sim_shared_survey();
+        mlx5sim_shared_unlock();
+    }
+}
+
+void mlx5sim_shared_settle(void)
+{
+    mlx5sim_shared_lock();
+    mlx5sim_shared_unlock();
 }
 
 /* At the same address, so that the kernel makes one mapping of it and of what
@@ -694,18 +765,41 @@ void mlx5sim_shared_withdraw(uint64_t addr, uint64_t length)
     mlx5sim_shared_unlock();
 }
 
+/* Without the mutex, as mlx5sim_shared_is_in(): what is wrong then makes a copy
+ * that nobody needs, or one that the child has to make */
+void mlx5sim_shared_set_fork(uint64_t addr, uint64_t length, int is_forked)
+{
+    mlx5sim_shared_t what = {addr, length};
+    mlx5sim_shared_own_t *own;
+    unsigned i;
+
+    for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+        own = &mlx5sim_shared_own[i];
+        if (mlx5sim_shared_common(&own->what, &what).length > 0) {
+            own->no_fork = !is_forked && mlx5sim_shared_has(&what,
+                                                            own->what.addr,
+                                                            own->what.length);
+        }
+    }
+}
+
 static int
 mlx5sim_shared_copy_line(void *arg, const mlx5sim_procmaps_line_t *line)
 {
     mlx5sim_shared_copy_t *copy =
             &mlx5sim_shared_copies[mlx5sim_shared_num_copies];
+    const mlx5sim_shared_own_t *own;
 
     if (mlx5sim_shared_is_of(line, mlx5sim_proc_self())) {
         copy->what       = (mlx5sim_shared_t){line->addr, line->length};
         copy->protection = line->protection;
-        copy->pages      = mlx5sim_shared_copy_of(&copy->what);
-        if (copy->pages == NULL) {
-            return 0;
+        copy->pages      = NULL;
+        own              = mlx5sim_shared_find(line->addr, line->length);
+        if ((own == NULL) || !own->no_fork) {
+            copy->pages = mlx5sim_shared_copy_of(&copy->what);
+            if (copy->pages == NULL) {
+                return 0;
+            }
         }
         ++mlx5sim_shared_num_copies;
     }
@@ -734,24 +828,43 @@ void mlx5sim_shared_fork_parent(void)
     unsigned i;
 
     for (i = 0; i < mlx5sim_shared_num_copies; ++i) {
-        mlx5sim_shared_munmap(mlx5sim_shared_copies[i].pages,
-                              mlx5sim_shared_copies[i].what.length);
+        if (mlx5sim_shared_copies[i].pages != NULL) {
+            mlx5sim_shared_munmap(mlx5sim_shared_copies[i].pages,
+                                  mlx5sim_shared_copies[i].what.length);
+        }
     }
     mlx5sim_shared_unlock();
 }
 
+/* What the child is to have is known by what it has */
+static void mlx5sim_shared_use_copy(mlx5sim_shared_copy_t *copy)
+{
+    unsigned char is_present;
+
+    if ((syscall(SYS_mincore, copy->what.addr, MLX5SIM_SHARED_PAGE,
+                 &is_present) != 0) && (errno == ENOMEM)) {
+        if (copy->pages != NULL) {
+            mlx5sim_shared_munmap(copy->pages, copy->what.length);
+        }
+        return;
+    }
+
+    if (copy->pages == NULL) {
+        copy->pages = mlx5sim_shared_copy_of(&copy->what);
+    }
+    if ((mlx5sim_shared_replace(&copy->what, copy->pages) == 0) &&
+        (copy->protection != (PROT_READ | PROT_WRITE))) {
+        (void)syscall(SYS_mprotect, copy->what.addr, copy->what.length,
+                      copy->protection);
+    }
+}
+
 void mlx5sim_shared_fork_child(void)
 {
-    const mlx5sim_shared_copy_t *copy;
     unsigned i;
 
     for (i = 0; i < mlx5sim_shared_num_copies; ++i) {
-        copy = &mlx5sim_shared_copies[i];
-        if ((mlx5sim_shared_replace(&copy->what, copy->pages) == 0) &&
-            (copy->protection != (PROT_READ | PROT_WRITE))) {
-            (void)syscall(SYS_mprotect, copy->what.addr, copy->what.length,
-                          copy->protection);
-        }
+        mlx5sim_shared_use_copy(&mlx5sim_shared_copies[i]);
     }
     memset(mlx5sim_shared_own, 0, sizeof(mlx5sim_shared_own));
     if ((mlx5sim_shared_fd >= 0) &&

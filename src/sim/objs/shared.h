@@ -16,9 +16,14 @@
  * that nobody has touched yet, while nobody can (objs/guard.h).
  */
 
-/** Have this process share what is asked for, as long as it lives.
- *  @param has_memory  Memory regions, too. */
-void mlx5sim_shared_enable(int has_memory);
+/**
+ * Have this process share what is asked for, as long as it lives.
+ *
+ * @param has_mappings  Memory regions, too, if they are mappings of their own
+ *                      (objs/mapping.h).
+ * @param has_memory    All of them.
+ */
+void mlx5sim_shared_enable(int has_mappings, int has_memory);
 
 /**
  * Share a queue of this process. Where that can't be done it stays as it is:
@@ -37,8 +42,9 @@ void mlx5sim_shared_end(mlx5sim_shared_t *shared);
 
 /**
  * Share the whole pages of a memory region of this process, if nobody has
- * touched any of them, or if they are shared already. They stay shared until
- * the program unmaps them: it may write to them at any time.
+ * touched any of them, or if they are shared already. The last page of a
+ * mapping of its own is a whole one. They stay shared until the program unmaps
+ * them: it may write to them at any time.
  */
 void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
                            mlx5sim_shared_t *shared_p);
@@ -47,9 +53,21 @@ void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
  *  them in what is shared there. */
 void mlx5sim_shared_discard(uint64_t addr, uint64_t length);
 
+/** The program is about to unmap what is shared there: who writes to a region
+ *  nevertheless is to find out that it has gone. */
+void mlx5sim_shared_leave(uint64_t addr, uint64_t length);
+
+/** It has: give the pages back. Later, if another thread is at it: who asks may
+ *  have locks that it waits for. */
+void mlx5sim_shared_left(void);
+
 /** The program moves memory, and what is shared there can't be: have private
  *  pages in its place. Nobody may write to them at the same time. */
 void mlx5sim_shared_withdraw(uint64_t addr, uint64_t length);
+
+/** Wait for another thread that replaces pages: the kernel may be refused to
+ *  touch them meanwhile (objs/guard.h). */
+void mlx5sim_shared_settle(void);
 
 /** Whether a part of that is shared, or was when one last looked. */
 int mlx5sim_shared_is_in(uint64_t addr, uint64_t length);
@@ -83,6 +101,10 @@ int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
  */
 int mlx5sim_shared_force(const mlx5sim_proc_t *proc, uint64_t addr, void *data,
                          size_t length, int is_write);
+
+/** The program has said whether a child is to have that. It is a hint: a child
+ *  that has it gets a copy. */
+void mlx5sim_shared_set_fork(uint64_t addr, uint64_t length, int is_forked);
 
 /** Around fork(): a child has a copy of what its parent shares, as of other
  *  memory. */

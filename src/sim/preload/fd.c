@@ -7,6 +7,7 @@
 
 #include <sim/libc/real.h>
 #include <sim/preload/export.h>
+#include <sim/preload/memory.h>
 #include <sim/rdmacm/rdmacm.h>
 #include <sim/uverbs/uverbs.h>
 
@@ -68,7 +69,10 @@ mlx5sim_mmap(void *addr, size_t length, int prot, int flags, int fd,
     }
 
     ptr = REAL(mmap)(addr, length, prot, flags, fd, offset);
-    if ((ptr == MAP_FAILED) && (uar != 0)) {
+    if (ptr != MAP_FAILED) {
+        mlx5sim_memory_mapped(__builtin_return_address(0), ptr, length, prot,
+                              flags);
+    } else if (uar != 0) {
         mlx5sim_uverbs_map_failed(fd, offset);
     }
     return ptr;

@@ -117,7 +117,9 @@ static int mlx5sim_attach_locked(void)
 
     if ((mlx5sim_instance_config()->share != MLX5SIM_SHARE_NONE) &&
         !mlx5sim_trap_is_valgrind()) {
-        mlx5sim_shared_enable(mlx5sim_instance_config()->share ==
+        mlx5sim_shared_enable(mlx5sim_instance_config()->share >=
+                              MLX5SIM_SHARE_MAPPINGS,
+                              mlx5sim_instance_config()->share ==
                               MLX5SIM_SHARE_MEMORY);
     }
     return 0;

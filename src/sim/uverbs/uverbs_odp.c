@@ -4,6 +4,7 @@
 #include <sim/config/identity.h>
 #include <sim/devx/caps.h>
 #include <sim/instance/instance.h>
+#include <sim/objs/shared.h>
 #include <sim/uverbs/attr.h>
 #include <sim/uverbs/refuse.h>
 #include <sim/uverbs/uverbs_objs.h>
@@ -37,9 +38,16 @@ int mlx5sim_mr_get(uint64_t start, uint64_t length, uint64_t hca_va,
                    unsigned access)
 {
     uint64_t end = start + length;
+    int ret;
 
     if (!(access & IBV_ACCESS_ON_DEMAND)) {
-        return mlx5sim_mr_pin(start, length, access);
+        ret = mlx5sim_mr_pin(start, length, access);
+        if (ret == -EFAULT) {
+            /* or another thread registers more of it right now */
+            mlx5sim_shared_settle();
+            ret = mlx5sim_mr_pin(start, length, access);
+        }
+        return ret;
     }
 
     /* create_user_odp_mr(): all memory of the process, also what comes later */
