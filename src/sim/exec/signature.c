@@ -387,18 +387,20 @@ static int mlx5sim_sig_move_data(const mlx5sim_sig_key_t *key, int is_write,
 static int mlx5sim_sig_send(const mlx5sim_sig_key_t *key, uint64_t number,
                             uint8_t *bytes)
 {
-    uint64_t value, copy;
+    uint64_t value, copy = 0;
     int ret;
 
     ret = mlx5sim_sig_actual(key, &key->sig.wire, number, &value);
     if ((ret == 0) && (key->sig.copy_mask != 0)) {
-        ret   = mlx5sim_sig_stored(key, 0, number, &copy);
-        value = mlx5sim_sig_merge(value, copy, key->sig.copy_mask);
+        ret = mlx5sim_sig_stored(key, 0, number, &copy);
     }
-    if (ret == 0) {
-        mlx5sim_sig_encode(&key->sig.wire, value, bytes);
+    if (ret != 0) {
+        return ret;
     }
-    return ret;
+
+    value = mlx5sim_sig_merge(value, copy, key->sig.copy_mask);
+    mlx5sim_sig_encode(&key->sig.wire, value, bytes);
+    return 0;
 }
 
 /* A signature that has come */

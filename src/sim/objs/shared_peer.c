@@ -14,6 +14,9 @@
  * another one is made. */
 #define MLX5SIM_SHARED_MAPPED   1024
 
+/* How many of them are looked at when one is made */
+#define MLX5SIM_SHARED_LOOKS    8
+
 /* How often a range of a process that lives is wanted where another one is,
  * which was not wanted meanwhile, until it has the place: to map it takes
  * longer than to write without it */
@@ -29,6 +32,11 @@ typedef struct {
 } mlx5sim_shared_place_t;
 
 static mlx5sim_shared_place_t mlx5sim_shared_places[MLX5SIM_SHARED_MAPPED];
+
+/* The places where mappings were made lately, how many were, and which is to be
+ * looked at next */
+static _Atomic uint16_t mlx5sim_shared_order[MLX5SIM_SHARED_MAPPED];
+static _Atomic unsigned mlx5sim_shared_made, mlx5sim_shared_turn;
 
 
 int mlx5sim_shared_is_file(int fd, const mlx5sim_proc_t *proc)
@@ -140,15 +148,20 @@ mlx5sim_shared_copy(char *to, const char *from, size_t length)
     }
 }
 
-/* Processes that are gone keep their memory as long as it is mapped here */
+/* Processes that are gone keep their memory as long as it is mapped here. A few
+ * mappings are looked at each time, in turns, as this is done on a doorbell. */
 static void mlx5sim_shared_drop_gone(void)
 {
+    unsigned made = atomic_load(&mlx5sim_shared_made);
     mlx5sim_shared_place_t *place;
     const mlx5sim_proc_t *proc;
-    unsigned i;
+    unsigned i, turn;
 
-    for (i = 0; i < MLX5SIM_SHARED_MAPPED; ++i) {
-        place = &mlx5sim_shared_places[i];
+    made = (made < MLX5SIM_SHARED_MAPPED) ? made : MLX5SIM_SHARED_MAPPED;
+    for (i = 0; (i < made) && (i < MLX5SIM_SHARED_LOOKS); ++i) {
+        turn  = atomic_fetch_add(&mlx5sim_shared_turn, 1) % made;
+        place = &mlx5sim_shared_places[atomic_load(
+                &mlx5sim_shared_order[turn])];
         if ((place->base != NULL) &&
             !atomic_flag_test_and_set_explicit(&place->busy,
                                                memory_order_acquire)) {
@@ -195,6 +208,10 @@ int mlx5sim_shared_write(mlx5sim_proc_t *proc, const mlx5sim_shared_t *shared,
             mlx5sim_shared_munmap(place->base, place->what.length);
         }
         mlx5sim_shared_drop_gone();
+        atomic_store(&mlx5sim_shared_order[
+                             atomic_fetch_add(&mlx5sim_shared_made, 1) %
+                             MLX5SIM_SHARED_MAPPED],
+                     place - mlx5sim_shared_places);
         place->tag    = tag;
         place->what   = *shared;
         place->base   = mlx5sim_shared_map(proc, shared);
