@@ -6,7 +6,7 @@
  * is in test_device_shared.cc.
  */
 
-#include <device/device.h>
+#include <device/device_shared.h>
 
 #include <atomic>
 #include <cstring>
@@ -25,45 +25,23 @@
 #include <unistd.h>
 
 using namespace device;
+using namespace device::shared;
 
 namespace {
 
 const size_t page = 4096;
 
-/* Whether a page is in the file that peers map, by /proc/self/maps */
 bool is_shared(const void *addr)
 {
-    std::ifstream file("/proc/self/maps");
-    std::string line;
-
-    while (std::getline(file, line)) {
-        std::istringstream words(line);
-        uint64_t lo, hi;
-        char dash;
-
-        words >> std::hex >> lo >> dash >> hi;
-        if (((uintptr_t)addr >= lo) && ((uintptr_t)addr < hi)) {
-            return line.find("memfd:mlx5sim-shared") != std::string::npos;
-        }
-    }
-    return false;
+    return mapping_at(addr).is_shared();
 }
 
 /* The file in which mappings of this process are */
 struct stat shared_file()
 {
-    char path[64], target[256];
     struct stat st = {};
 
-    for (int fd = 512; fd < 1024; ++fd) {
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        memset(target, 0, sizeof(target));
-        if ((readlink(path, target, sizeof(target) - 1) > 0) &&
-            (strstr(target, "memfd:mlx5sim-shared") != nullptr) &&
-            (fstat(fd, &st) == 0)) {
-            return st;
-        }
-    }
+    (void)fstat(shared_fd(), &st);
     return st;
 }
 
@@ -125,32 +103,14 @@ address address_of(const ibv_mr *mr)
     return a;
 }
 
-void write_to(side &s, const address &to, size_t offset, unsigned length,
-              uint64_t seed)
-{
-    send_wr wr(IBV_WR_RDMA_WRITE, seed, {s.mem.sge(0, length)},
-               IBV_SEND_SIGNALED | ((length <= 64) ? IBV_SEND_INLINE : 0));
-
-    pattern::fill(s.mem.data, length, seed);
-    s.q.send(wr.to(to, offset));
-    REQUIRE_EQ(seed, s.scq.good().wr_id);
-}
-
 class test_device_mapping : public device::test {
 protected:
     void SetUp() override
     {
-        int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-
         device::test::SetUp();
-        if (fd < 0) {
-            fd = syscall(SYS_userfaultfd, O_CLOEXEC |
-                                          1 /* UFFD_USER_MODE_ONLY */);
-        }
-        if (fd < 0) {
+        if (!can_guard()) {
             GTEST_SKIP() << "userfaultfd() is not allowed here";
         }
-        close(fd);
         SKIP_WITHOUT_MMAP_HOOK();
         set_env("MLX5SIM_SHARE", "mappings");
     }

@@ -895,17 +895,6 @@ uint32_t make_psv(signer &s, mlx5dv_devx_obj **obj_p, uint32_t pdn)
     return get(out, 136, 24);
 }
 
-uint32_t pdn_of(ibv_pd *pd)
-{
-    mlx5dv_pd direct  = {};
-    mlx5dv_obj object = {};
-
-    object.pd.in  = pd;
-    object.pd.out = &direct;
-    REQUIRE_EQ(0, mlx5dv_init_obj(&object, MLX5DV_OBJ_PD));
-    return direct.pdn;
-}
-
 ibv_wc_status set_psv(signer &s, uint32_t number, uint64_t value,
                       unsigned units = 2)
 {
@@ -957,7 +946,7 @@ TEST_F(test_device_signature, unknown_ones_are_refused)
         sig_key key(s);
         mkey room(s.c); /* none for signatures */
         mlx5dv_devx_obj *psv;
-        uint32_t number = make_psv(s, &psv, pdn_of(s.c.pd));
+        uint32_t number = make_psv(s, &psv, pd_number(s.c.pd));
 
         REQUIRE_EQ(IBV_WC_SUCCESS, umr(s, key, [](command&) {}, 4, number));
         REQUIRE_EQ(IBV_WC_SUCCESS, s.put(key, 0, 512));
@@ -994,9 +983,9 @@ TEST_F(test_device_signature, psvs_are_of_a_domain)
         sig_key key(s);
         ibv_pd *pd = ibv_alloc_pd(s.c.ctx);
         mlx5dv_devx_obj *mine, *other;
-        uint32_t number = make_psv(s, &mine, pdn_of(s.c.pd));
-        uint32_t theirs = make_psv(s, &other, pdn_of(pd));
-        command make(0x600, 16, pdn_of(pd));
+        uint32_t number = make_psv(s, &mine, pd_number(s.c.pd));
+        uint32_t theirs = make_psv(s, &other, pd_number(pd));
+        command make(0x600, 16, pd_number(pd));
         bytes out(32);
 
         /* the kernel lets pass one at a time; firmware knows its domains */
@@ -1047,7 +1036,7 @@ TEST_F(test_device_signature, tags_may_be_those_of_a_psv)
         sig_key key(s);
         sig_domain d = t10;
         mlx5dv_devx_obj *psv;
-        uint32_t number = make_psv(s, &psv, pdn_of(s.c.pd));
+        uint32_t number = make_psv(s, &psv, pd_number(s.c.pd));
 
         d.app  = 0x1234;
         d.ref  = 77;
@@ -1083,7 +1072,7 @@ TEST_F(test_device_signature, fuzz_of_work_requests)
         sig_key key(s);
         std::mt19937_64 rnd(random);
         mlx5dv_devx_obj *psv;
-        uint32_t number = make_psv(s, &psv, pdn_of(s.c.pd));
+        uint32_t number = make_psv(s, &psv, pd_number(s.c.pd));
         unsigned good = 0, moved = 0;
 
         memset(s.target.data + 4128, 0x5a, 4096);
