@@ -12,7 +12,7 @@
 #define MLX5SIM_UFFD_USER_MODE_ONLY 1
 
 
-int mlx5sim_guard_begin(uint64_t addr, uint64_t length)
+int mlx5sim_guard_begin(uint64_t addr, uint64_t length, int may_fault)
 {
     struct uffdio_api api      = {.api = UFFD_API};
     struct uffdio_register reg = {{addr, length}, UFFDIO_REGISTER_MODE_MISSING,
@@ -21,7 +21,7 @@ int mlx5sim_guard_begin(uint64_t addr, uint64_t length)
     int guard;
 
     guard = syscall(SYS_userfaultfd, flags);
-    if (guard < 0) {
+    if ((guard < 0) && may_fault) {
         guard = syscall(SYS_userfaultfd, flags | MLX5SIM_UFFD_USER_MODE_ONLY);
     }
     if (guard < 0) {

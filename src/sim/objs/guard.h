@@ -13,10 +13,11 @@
  * fails with EFAULT.
  *
  * @param addr, length  Whole pages of private memory.
+ * @param may_fault     Whether that will do.
  *
  * @return what is to be given back, or -1: it can't be done here.
  */
-int mlx5sim_guard_begin(uint64_t addr, uint64_t length);
+int mlx5sim_guard_begin(uint64_t addr, uint64_t length, int may_fault);
 
 /** Let those go on who wait. */
 void mlx5sim_guard_end(int guard, uint64_t addr, uint64_t length);

@@ -149,18 +149,17 @@ inline void write_to(side &s, const address &to, size_t offset, unsigned length,
     REQUIRE_EQ(seed, s.scq.good().wr_id);
 }
 
-/** Whether pages that nobody has touched can be kept so for a moment. */
-inline bool can_guard()
+/** Whether pages that nobody has touched can be kept so for a moment: by system
+ *  calls, too, or for user space only. */
+inline bool can_guard(bool is_for_user = false)
 {
-    for (int flags : {0, 1 /* UFFD_USER_MODE_ONLY */}) {
-        int fd = syscall(SYS_userfaultfd, O_CLOEXEC | flags);
+    const int only = 1; /* UFFD_USER_MODE_ONLY */
+    int fd = syscall(SYS_userfaultfd, O_CLOEXEC | (is_for_user ? only : 0));
 
-        if (fd >= 0) {
-            close(fd);
-            return true;
-        }
+    if (fd >= 0) {
+        close(fd);
     }
-    return false;
+    return fd >= 0;
 }
 
 /** Queues of this process are. */

@@ -103,6 +103,23 @@ address address_of(const ibv_mr *mr)
     return a;
 }
 
+/* As for users without privilege, userfaultfd() is for user space only */
+void be_ordinary()
+{
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 1, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+    };
+    sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+    REQUIRE_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    REQUIRE_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+}
+
 class test_device_mapping : public device::test {
 protected:
     void SetUp() override
@@ -532,25 +549,32 @@ TEST_F(test_device_mapping, threads_register_at_once)
     });
 }
 
-/* Without privilege the kernel refuses to touch what is being replaced */
+/* Without privilege a system call that touches what is being replaced would
+ * fail */
+TEST_F(test_device_mapping, ordinary_users_have_none)
+{
+    for (const char *share : {"mappings", "memory"}) {
+        set_env("MLX5SIM_SHARE", share);
+        run(1, [=](rank&) {
+            context c;
+            uint8_t *data = map(4 * page);
+
+            be_ordinary();
+            ibv_mr *mr = reg(c, data, 4 * page);
+            REQUIRE_EQ(!strcmp(share, "memory"), is_shared(data));
+            REQUIRE_EQ(0, ibv_dereg_mr(mr));
+        });
+    }
+}
+
+/* It is waited for when memory is pinned */
 TEST_F(test_device_mapping, threads_register_parts_at_once)
 {
+    set_env("MLX5SIM_SHARE", "memory");
     run(1, [](rank&) {
         context c;
 
-        REQUIRE_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-        sock_filter code[] = {
-            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 3),
-            BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                     offsetof(seccomp_data, args[0])),
-            BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 1, 1, 0),
-            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-        };
-        sock_fprog program = {sizeof(code) / sizeof(*code), code};
-        REQUIRE_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
-
+        be_ordinary();
         for (int i = 0; i < 600; ++i) {
             uint8_t *data = map(4 * page);
             std::atomic<int> go(0);

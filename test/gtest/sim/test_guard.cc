@@ -27,7 +27,7 @@ class test_guard : public testing::Test {
 protected:
     void SetUp() override
     {
-        guard = mlx5sim_guard_begin((uintptr_t)data, 4 * page);
+        guard = mlx5sim_guard_begin((uintptr_t)data, 4 * page, 1);
         if (guard < 0) {
             GTEST_SKIP() << "userfaultfd() is not allowed here";
         }
@@ -77,6 +77,6 @@ TEST_F(test_guard, pages_that_are_not_replaced)
 
 TEST(test_guard_bad, what_is_not_private_memory)
 {
-    EXPECT_EQ(-1, mlx5sim_guard_begin(page, page));
-    EXPECT_EQ(-1, mlx5sim_guard_begin(1, 1));
+    EXPECT_EQ(-1, mlx5sim_guard_begin(page, page, 1));
+    EXPECT_EQ(-1, mlx5sim_guard_begin(1, 1, 1));
 }
