@@ -800,6 +800,7 @@ mlx5sim_shared_copy_line(void *arg, const mlx5sim_procmaps_line_t *line)
         if ((own == NULL) || !own->no_fork) {
             copy->pages = mlx5sim_shared_copy_of(&copy->what);
             if (copy->pages == NULL) {
+                mlx5sim_shared_is_copied = 0;
                 return 0;
             }
         }

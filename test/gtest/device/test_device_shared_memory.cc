@@ -509,6 +509,36 @@ TEST_F(test_device_shared_memory, a_child_that_has_no_copy_is_told_of)
     EXPECT_NE(std::string::npos, errors().find("shares memory with it"));
 }
 
+/* There is room for a copy of the first region, and not of the second */
+TEST_F(test_device_shared_memory, a_child_that_has_some_copies_is_told_of)
+{
+    SKIP_WITHOUT_MMAP_HOOK();
+    catch_errors();
+    run(1, [](rank&) {
+        context c;
+        region all(c, 4096);
+        rlimit limit, less;
+        int status;
+
+        /* one behind the other, but each is registered by itself */
+        REQUIRE_EQ(0, munmap(all.data + 4096, 4096));
+        std::ifstream file("/proc/self/statm");
+        uint64_t pages;
+        file >> pages;
+        REQUIRE_EQ(0, getrlimit(RLIMIT_AS, &limit));
+        less          = limit;
+        less.rlim_cur = (pages + 512) * 4096;
+        REQUIRE_EQ(0, setrlimit(RLIMIT_AS, &less));
+        pid_t pid = fork();
+        if (pid == 0) {
+            _exit(0);
+        }
+        REQUIRE_EQ(0, setrlimit(RLIMIT_AS, &limit));
+        REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+    });
+    EXPECT_NE(std::string::npos, errors().find("shares memory with it"));
+}
+
 /* The region stays registered, and is written to where it is */
 TEST_F(test_device_shared_memory, the_program_fails_to_move_it)
 {
