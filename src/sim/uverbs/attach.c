@@ -74,10 +74,19 @@ static void mlx5sim_attach_fork_parent(void)
     mlx5sim_trap_fork_parent();
 }
 
+/* When the program is loaded, so that handlers of its own are called before
+ * these in front of fork(), and after them behind it: what they lock, others
+ * may hold who want the device, and what they write is the child's already */
+__attribute__((constructor))
+static void mlx5sim_attach_fork_init(void)
+{
+    pthread_atfork(mlx5sim_attach_fork_prepare, mlx5sim_attach_fork_parent,
+                   mlx5sim_attach_fork_child);
+}
+
 /* The mutex is held */
 static int mlx5sim_attach_locked(void)
 {
-    static int fork_handler;
     const char *dir;
 
     if (mlx5sim_self_tag != 0) {
@@ -98,12 +107,6 @@ static int mlx5sim_attach_locked(void)
     mlx5sim_seed_init(mlx5sim_instance_config()->seed);
     mlx5sim_attach_init_chance();
     mlx5sim_attach_pid = getpid();
-    if (!fork_handler) {
-        pthread_atfork(mlx5sim_attach_fork_prepare, mlx5sim_attach_fork_parent,
-                       mlx5sim_attach_fork_child);
-        fork_handler = 1;
-    }
-
     if ((mlx5sim_tap_open() != 0) || (mlx5sim_trace_open() != 0) ||
         (mlx5sim_trap_install(mlx5sim_instance_config()->bf ?
                               mlx5sim_instance_config()->wc : 0,

@@ -7,8 +7,10 @@
 
 #include <device/device_shared.h>
 
+#include <atomic>
 #include <thread>
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -16,6 +18,28 @@ using namespace device;
 using namespace device::shared;
 
 namespace {
+
+/* A lock of the program that fork() takes, and a word that its children set */
+pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
+uint64_t *own_word;
+
+void take_own()
+{
+    pthread_mutex_lock(&own_lock);
+}
+
+void give_own()
+{
+    pthread_mutex_unlock(&own_lock);
+}
+
+void begin_anew()
+{
+    if (own_word != nullptr) {
+        *own_word = getpid();
+    }
+    pthread_mutex_unlock(&own_lock);
+}
 
 /* Messages of 8 bytes, which go into completions, and of 200, which do not */
 void send_some(side &s, unsigned first, unsigned count)
@@ -218,6 +242,73 @@ TEST_F(test_device_shared, no_more_than_some_hundred_are)
         queues.clear();
         REQUIRE_EQ(0, count_shared());
     });
+}
+
+/* Handlers of fork() that the program has registered before it opens the device
+ * take a lock under which others make completion queues, and register memory */
+TEST_F(test_device_shared, handlers_of_the_program_have_locks)
+{
+    for (const char *share : {"queues", "mappings", "memory"}) {
+        set_env("MLX5SIM_SHARE", share);
+        run(1, [](rank&) {
+            REQUIRE_EQ(0, pthread_atfork(take_own, give_own, begin_anew));
+
+            context c;
+            std::atomic<bool> is_over(false);
+            std::atomic<unsigned> made(0);
+            std::thread other([&]() {
+                while (!is_over) {
+                    take_own();
+                    {
+                        cq queue(c, num_cqes - 1);
+                        region mine(c, 4);
+                    }
+                    give_own();
+                    ++made;
+                }
+            });
+
+            for (unsigned i = 0; i < 30; ++i) {
+                unsigned before = made;
+                int status;
+                pid_t pid = fork();
+
+                if (pid == 0) {
+                    _exit(0);
+                }
+                REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+                REQUIRE(patience::until([&]() { return made > before; }));
+            }
+            is_over = true;
+            other.join();
+        });
+    }
+}
+
+/* What they write in the child is not the parent's */
+TEST_F(test_device_shared, handlers_of_the_program_write_to_their_copy)
+{
+    for (const char *share : {"mappings", "memory"}) {
+        set_env("MLX5SIM_SHARE", share);
+        run(1, [](rank&) {
+            REQUIRE_EQ(0, pthread_atfork(take_own, give_own, begin_anew));
+
+            context c;
+            region mine(c, 4);
+            int status;
+
+            own_word  = (uint64_t*)mine.data;
+            *own_word = 1;
+            pid_t pid = fork();
+            if (pid == 0) {
+                _exit(*own_word == (uint64_t)getpid() ? 3 : 4);
+            }
+            REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+            REQUIRE(WIFEXITED(status));
+            REQUIRE_EQ(3, WEXITSTATUS(status));
+            REQUIRE_EQ(1u, *own_word);
+        });
+    }
 }
 
 TEST_F(test_device_shared, regions_are_not_unless_wanted)
