@@ -7,10 +7,10 @@
 
 /*
  * Keys with signatures (engine/signature.h). Lengths and offsets of work
- * requests, and of peers, are those of the wire: Linux's iSER target adds the
- * signatures to the length of an RDMA if the wire has them, and only then
- * (isert_reg_sig_mr() of Linux 4.4). A message at an offset goes on in the
- * middle of a block; one that ends there has no signature of it.
+ * requests, and of peers, are those of the wire: Linux's iSER target added the
+ * signatures to the length of an RDMA if the wire had them, and only then
+ * (isert_reg_sig_mr(), in older versions). A message at an offset goes on in
+ * the middle of a block; one that ends there has no signature of it.
  *
  * A block is checked with its last byte: what is in memory before it is sent,
  * what comes from the wire when all of it is in memory. The message arrives all

@@ -17,6 +17,7 @@
  * One word, so that nobody sees a half of it. */
 static _Atomic uint64_t mlx5sim_mappings[MLX5SIM_MAPPING_NUM];
 static _Atomic unsigned mlx5sim_mapping_next;
+static _Atomic int mlx5sim_mapping_is_off;
 
 
 /* @return 0: it is too large to be shared, or is none */
@@ -47,6 +48,10 @@ static void mlx5sim_mapping_change(uint64_t addr, uint64_t length,
     uint64_t old, now;
     unsigned i;
 
+    if (atomic_load_explicit(&mlx5sim_mapping_is_off, memory_order_relaxed)) {
+        return;
+    }
+
     for (i = 0; i < MLX5SIM_MAPPING_NUM; ++i) {
         old = atomic_load_explicit(&mlx5sim_mappings[i], memory_order_relaxed);
         if (mlx5sim_mapping_has_common(old, addr, length)) {
@@ -59,11 +64,17 @@ static void mlx5sim_mapping_change(uint64_t addr, uint64_t length,
     }
 }
 
+void mlx5sim_mapping_stop(void)
+{
+    atomic_store(&mlx5sim_mapping_is_off, 1);
+}
+
 void mlx5sim_mapping_note(uint64_t addr, uint64_t length)
 {
     uint64_t word = mlx5sim_mapping_word(addr, length);
 
-    if (word != 0) {
+    if ((word != 0) && !atomic_load_explicit(&mlx5sim_mapping_is_off,
+                                             memory_order_relaxed)) {
         atomic_store(&mlx5sim_mappings[atomic_fetch_add(&mlx5sim_mapping_next,
                                                         1) %
                                        MLX5SIM_MAPPING_NUM],

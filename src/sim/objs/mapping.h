@@ -12,6 +12,9 @@
  * handlers of signals, and while they hold locks of their own.
  */
 
+/** Nobody will ask: nothing is kept from now on. */
+void mlx5sim_mapping_stop(void);
+
 /** A mapping was made: private, of no file, to be read and written, and
  *  without any other flag of mmap(). */
 void mlx5sim_mapping_note(uint64_t addr, uint64_t length);

@@ -6,6 +6,7 @@
 #include <sim/doorbell/trap.h>
 #include <sim/instance/instance.h>
 #include <sim/limit/inject.h>
+#include <sim/objs/mapping.h>
 #include <sim/objs/proc.h>
 #include <sim/objs/shared.h>
 #include <sim/objs/store.h>
@@ -59,6 +60,21 @@ static void mlx5sim_attach_init_chance(void)
     mlx5sim_chance_init(&chance);
     if (chance.is_deferred || (config->cmd_delay > 0)) {
         mlx5sim_seed_tell();
+    }
+}
+
+/* What of this process its peers may map */
+static void mlx5sim_attach_init_shared(void)
+{
+    unsigned share = mlx5sim_trap_is_valgrind() ?
+                     MLX5SIM_SHARE_NONE : mlx5sim_instance_config()->share;
+
+    if (share < MLX5SIM_SHARE_MAPPINGS) {
+        mlx5sim_mapping_stop();
+    }
+    if (share != MLX5SIM_SHARE_NONE) {
+        mlx5sim_shared_enable(share >= MLX5SIM_SHARE_MAPPINGS,
+                              share == MLX5SIM_SHARE_MEMORY);
     }
 }
 
@@ -118,13 +134,7 @@ static int mlx5sim_attach_locked(void)
         return -1;
     }
 
-    if ((mlx5sim_instance_config()->share != MLX5SIM_SHARE_NONE) &&
-        !mlx5sim_trap_is_valgrind()) {
-        mlx5sim_shared_enable(mlx5sim_instance_config()->share >=
-                              MLX5SIM_SHARE_MAPPINGS,
-                              mlx5sim_instance_config()->share ==
-                              MLX5SIM_SHARE_MEMORY);
-    }
+    mlx5sim_attach_init_shared();
     return 0;
 }
 
