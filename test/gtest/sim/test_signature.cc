@@ -26,19 +26,23 @@ mlx5sim_sig_domain_t domain(mlx5sim_sig_type_t type, unsigned block)
 
 } // namespace
 
-/* Test cases of T10 SBC-3, annex about protection information */
+/* T10 SBC, table "CRC test cases" */
 TEST(test_signature, crc_of_t10)
 {
     const mlx5sim_sig_domain_t d = domain(MLX5SIM_SIG_T10DIF, 32);
     const std::vector<uint8_t> zeros(32), ones(32, 0xff);
-    std::vector<uint8_t> up(32);
+    std::vector<uint8_t> up(32), down(32), two(32);
 
     for (unsigned i = 0; i < 32; ++i) {
-        up[i] = i;
+        up[i]   = i;
+        down[i] = 0xff - i;
+        two[i]  = (i < 2) ? 0xff : 0;
     }
     EXPECT_EQ(0x0000u, mlx5sim_sig_make(&d, 0, zeros.data()) >> 48);
     EXPECT_EQ(0xa293u, mlx5sim_sig_make(&d, 0, ones.data()) >> 48);
     EXPECT_EQ(0x0224u, mlx5sim_sig_make(&d, 0, up.data()) >> 48);
+    EXPECT_EQ(0x21b8u, mlx5sim_sig_make(&d, 0, two.data()) >> 48);
+    EXPECT_EQ(0xa0b7u, mlx5sim_sig_make(&d, 0, down.data()) >> 48);
 }
 
 /* RFC 1071, section 3: the sum of its example is 0xddf2 */
