@@ -11,7 +11,6 @@
 #include <linux/mempolicy.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -19,8 +18,6 @@
 
 #define MLX5SIM_SHARED_FILE     "mlx5sim-shared"
 
-/* Ranges of a process. Each is a mapping, of which Linux grants 65530. */
-#define MLX5SIM_SHARED_MAX      256
 #define MLX5SIM_SHARED_MAX_SIZE (16ul << 20)
 
 /* Memory regions leave some of them to queues */
@@ -29,10 +26,6 @@
 /* All memory regions together. What the program has unmapped keeps its pages
  * until the next one is to be shared. */
 #define MLX5SIM_SHARED_MAX_SUM  (128ul << 20)
-
-/* Mappings that a child gets a copy of: there are more than ranges if the
- * program has protected parts */
-#define MLX5SIM_SHARED_COPIES   1024
 
 /* The program's own descriptors are to have the numbers that they have without
  * us */
@@ -46,33 +39,17 @@
  * page, bit 63 if it is present, and bit 62 if it is swapped */
 #define MLX5SIM_PAGEMAP_TOUCHED (3ull << 62)
 
-/* A range of this process */
-typedef struct {
-    mlx5sim_shared_t what;
-    int              is_queue;
-    int              no_fork; /* MADV_DONTFORK, as far as we know */
-} mlx5sim_shared_own_t;
-
-/* A mapping, for a child */
-typedef struct {
-    mlx5sim_shared_t what;
-    int              protection;
-    void             *pages; /* NULL: the child is not to have it */
-} mlx5sim_shared_copy_t;
-
 static pthread_mutex_t mlx5sim_shared_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_shared_cancel; /* state of the thread that has it */
 static uint64_t mlx5sim_shared_mask; /* and its signal mask */
 static int mlx5sim_shared_is_enabled;
 static int mlx5sim_shared_has_mappings;
 static int mlx5sim_shared_has_memory;
-static mlx5sim_shared_own_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
 static mlx5sim_shared_own_t mlx5sim_shared_parts[MLX5SIM_SHARED_MAX];
 static unsigned mlx5sim_shared_num_parts; /* that are found in a survey */
-static mlx5sim_shared_copy_t mlx5sim_shared_copies[MLX5SIM_SHARED_COPIES];
-static unsigned mlx5sim_shared_num_copies;
-static int mlx5sim_shared_is_copied; /* all that there is */
 static int mlx5sim_shared_fd = -1;
+
+mlx5sim_shared_own_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
 
 /* Odd while the ranges are being replaced by what is left of them */
 static _Atomic unsigned mlx5sim_shared_changes;
@@ -104,12 +81,12 @@ static int mlx5sim_shared_lock_by(int (*lock)(pthread_mutex_t *mutex))
     return 1;
 }
 
-static void mlx5sim_shared_lock(void)
+void mlx5sim_shared_lock(void)
 {
     (void)mlx5sim_shared_lock_by(pthread_mutex_lock);
 }
 
-static void mlx5sim_shared_unlock(void)
+void mlx5sim_shared_unlock(void)
 {
     uint64_t mask = mlx5sim_shared_mask;
     int state     = mlx5sim_shared_cancel;
@@ -184,7 +161,7 @@ static int mlx5sim_shared_open(void)
     int fd, high;
 
     if (mlx5sim_shared_fd >= 0) {
-        return mlx5sim_shared_is_file(mlx5sim_shared_fd, self) ? 0 : -1;
+        return (mlx5sim_shared_file() >= 0) ? 0 : -1;
     }
 
     /* the kernel would send a signal */
@@ -230,11 +207,18 @@ static void *mlx5sim_shared_file_of(const mlx5sim_shared_t *what)
     return pages;
 }
 
-/* Private pages with what a range contains, if it can be read or not */
-static void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what)
+int mlx5sim_shared_file(void)
+{
+    return ((mlx5sim_shared_fd >= 0) &&
+            mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) ?
+           mlx5sim_shared_fd : -1;
+}
+
+void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what)
 {
     struct iovec from = {(void*)(uintptr_t)what->addr, what->length};
     struct iovec to   = {NULL, what->length};
+    ssize_t length    = what->length;
 
     to.iov_base = mlx5sim_shared_mmap(what->length, MAP_PRIVATE | MAP_ANONYMOUS,
                                       -1, 0);
@@ -242,16 +226,17 @@ static void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what)
         return NULL;
     }
 
-    if (!mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self()) ||
-        (pread(mlx5sim_shared_fd, to.iov_base, what->length, what->addr) !=
-         (ssize_t)what->length)) {
-        (void)process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    /* without the file, what can't be read can't be copied */
+    if ((pread(mlx5sim_shared_file(), to.iov_base, length, what->addr) !=
+         length) &&
+        (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != length)) {
+        mlx5sim_shared_munmap(to.iov_base, what->length);
+        return NULL;
     }
     return to.iov_base;
 }
 
-/* Have these pages in place of a range, in one step */
-static int mlx5sim_shared_replace(const mlx5sim_shared_t *what, void *pages)
+int mlx5sim_shared_replace(const mlx5sim_shared_t *what, void *pages)
 {
     if ((pages != NULL) &&
         (syscall(SYS_mremap, pages, what->length, what->length,
@@ -269,14 +254,11 @@ static int mlx5sim_shared_replace(const mlx5sim_shared_t *what, void *pages)
 /* Give the pages of the file back */
 static void mlx5sim_shared_punch(const mlx5sim_shared_t *what)
 {
-    if ((what->length == 0) ||
-        !mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
-        return;
+    if (what->length > 0) {
+        (void)fallocate(mlx5sim_shared_file(),
+                        FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, what->addr,
+                        what->length);
     }
-
-    (void)fallocate(mlx5sim_shared_fd,
-                    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, what->addr,
-                    what->length);
 }
 
 static void mlx5sim_shared_forget(mlx5sim_shared_own_t *own)
@@ -285,9 +267,7 @@ static void mlx5sim_shared_forget(mlx5sim_shared_own_t *own)
     memset(own, 0, sizeof(*own));
 }
 
-/* The first range that has a part of @a addr and what follows */
-static mlx5sim_shared_own_t *
-mlx5sim_shared_find(uint64_t addr, uint64_t length)
+mlx5sim_shared_own_t *mlx5sim_shared_find(uint64_t addr, uint64_t length)
 {
     mlx5sim_shared_t what = {addr, length};
     unsigned i;
@@ -785,96 +765,13 @@ void mlx5sim_shared_set_fork(uint64_t addr, uint64_t length, int is_forked)
     }
 }
 
-static int
-mlx5sim_shared_copy_line(void *arg, const mlx5sim_procmaps_line_t *line)
+void mlx5sim_shared_forget_own(void)
 {
-    mlx5sim_shared_copy_t *copy =
-            &mlx5sim_shared_copies[mlx5sim_shared_num_copies];
-    const mlx5sim_shared_own_t *own;
+    int fd = mlx5sim_shared_file();
 
-    if (mlx5sim_shared_is_of(line, mlx5sim_proc_self())) {
-        copy->what       = (mlx5sim_shared_t){line->addr, line->length};
-        copy->protection = line->protection;
-        copy->pages      = NULL;
-        own              = mlx5sim_shared_find(line->addr, line->length);
-        if ((own == NULL) || !own->no_fork) {
-            copy->pages = mlx5sim_shared_copy_of(&copy->what);
-            if (copy->pages == NULL) {
-                mlx5sim_shared_is_copied = 0;
-                return 0;
-            }
-        }
-        ++mlx5sim_shared_num_copies;
-    }
-
-    mlx5sim_shared_is_copied = mlx5sim_shared_num_copies <
-                               MLX5SIM_SHARED_COPIES;
-    return mlx5sim_shared_is_copied;
-}
-
-void mlx5sim_shared_fork_prepare(void)
-{
-    mlx5sim_shared_lock();
-    mlx5sim_shared_num_copies = 0;
-    mlx5sim_shared_is_copied  = 0;
-    if ((mlx5sim_shared_fd >= 0) &&
-        ((mlx5sim_procmaps_read(getpid(), mlx5sim_shared_copy_line, NULL) !=
-          0) || !mlx5sim_shared_is_copied)) {
-        fprintf(stderr, "mlx5sim: a child of process %d shares memory with it "
-                "(MLX5SIM_SHARE): there is no room for a copy, or "
-                "/proc/self/maps can't be read\n", (int)getpid());
-    }
-}
-
-void mlx5sim_shared_fork_parent(void)
-{
-    unsigned i;
-
-    for (i = 0; i < mlx5sim_shared_num_copies; ++i) {
-        if (mlx5sim_shared_copies[i].pages != NULL) {
-            mlx5sim_shared_munmap(mlx5sim_shared_copies[i].pages,
-                                  mlx5sim_shared_copies[i].what.length);
-        }
-    }
-    mlx5sim_shared_unlock();
-}
-
-/* What the child is to have is known by what it has */
-static void mlx5sim_shared_use_copy(mlx5sim_shared_copy_t *copy)
-{
-    unsigned char is_present;
-
-    if ((syscall(SYS_mincore, copy->what.addr, MLX5SIM_SHARED_PAGE,
-                 &is_present) != 0) && (errno == ENOMEM)) {
-        if (copy->pages != NULL) {
-            mlx5sim_shared_munmap(copy->pages, copy->what.length);
-        }
-        return;
-    }
-
-    if (copy->pages == NULL) {
-        copy->pages = mlx5sim_shared_copy_of(&copy->what);
-    }
-    if ((mlx5sim_shared_replace(&copy->what, copy->pages) == 0) &&
-        (copy->protection != (PROT_READ | PROT_WRITE))) {
-        (void)syscall(SYS_mprotect, copy->what.addr, copy->what.length,
-                      copy->protection);
-    }
-}
-
-void mlx5sim_shared_fork_child(void)
-{
-    unsigned i;
-
-    for (i = 0; i < mlx5sim_shared_num_copies; ++i) {
-        mlx5sim_shared_use_copy(&mlx5sim_shared_copies[i]);
-    }
     memset(mlx5sim_shared_own, 0, sizeof(mlx5sim_shared_own));
-    if ((mlx5sim_shared_fd >= 0) &&
-        mlx5sim_shared_is_file(mlx5sim_shared_fd, mlx5sim_proc_self())) {
-        syscall(SYS_close, mlx5sim_shared_fd);
+    if (fd >= 0) {
+        syscall(SYS_close, fd);
     }
     mlx5sim_shared_fd = -1;
-    mlx5sim_shared_forget_peers();
-    mlx5sim_shared_unlock();
 }

@@ -64,6 +64,41 @@ struct no_descriptors {
     rlimit limit;
 };
 
+/* Nor are more than 2 MB of addresses */
+struct no_memory {
+    no_memory()
+    {
+        std::ifstream file("/proc/self/statm");
+        uint64_t pages;
+        rlimit less;
+
+        file >> pages;
+        REQUIRE_EQ(0, getrlimit(RLIMIT_AS, &limit));
+        less          = limit;
+        less.rlim_cur = (pages + 512) * 4096;
+        REQUIRE_EQ(0, setrlimit(RLIMIT_AS, &less));
+    }
+
+    ~no_memory()
+    {
+        setrlimit(RLIMIT_AS, &limit);
+    }
+
+    rlimit limit;
+};
+
+/* Whether a child has what a region had, and it is its own */
+bool child_has(const region &mine, uint8_t value)
+{
+    bool good = mapping_at(mine.data).perms == "rw-p";
+
+    for (size_t i = 0; i < mine.size; ++i) {
+        good = good && (mine.data[i] == value);
+    }
+    memset(mine.data, 0, mine.size);
+    return good;
+}
+
 /* No call of that number from now on, as a container may have it */
 void refuse(int call)
 {
@@ -487,56 +522,92 @@ TEST_F(test_device_shared_memory, no_descriptor_is_free)
     });
 }
 
-TEST_F(test_device_shared_memory, a_child_that_has_no_copy_is_told_of)
+/* Nor can it be found out then what there is to copy */
+TEST_F(test_device_shared_memory, a_child_has_a_copy_without_descriptors)
 {
-    catch_errors();
-    run(1, [](rank&) {
+    run(1, [](rank &r) {
         context c;
         region mine(c, 8);
         int status;
         pid_t pid;
 
+        memset(mine.data, 0x5a, mine.size);
         {
             no_descriptors full;
 
             pid = fork();
             if (pid == 0) {
-                _exit(0);
+                r.wait_word(0, 1);
+                setrlimit(RLIMIT_NOFILE, &full.limit);
+                _exit(child_has(mine, 0x5a) ? 0 : 1);
             }
         }
+        memset(mine.data, 0xa5, mine.size);
+        r.word(0) = 1;
         REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+        REQUIRE_EQ(0, status);
+        REQUIRE_EQ(0xa5, mine.data[0]);
     });
-    EXPECT_NE(std::string::npos, errors().find("shares memory with it"));
 }
 
-/* There is room for a copy of the first region, and not of the second */
-TEST_F(test_device_shared_memory, a_child_that_has_some_copies_is_told_of)
+/* One of the second region, and not of the first: it is made when somebody
+ * writes, in either process */
+TEST_F(test_device_shared_memory, a_child_has_no_room_for_a_copy)
 {
     SKIP_WITHOUT_MMAP_HOOK();
     catch_errors();
     run(1, [](rank&) {
         context c;
-        region all(c, 4096);
-        rlimit limit, less;
+        region large(c, 4096), small(c, 8);
         int status;
 
-        /* one behind the other, but each is registered by itself */
-        REQUIRE_EQ(0, munmap(all.data + 4096, 4096));
-        std::ifstream file("/proc/self/statm");
-        uint64_t pages;
-        file >> pages;
-        REQUIRE_EQ(0, getrlimit(RLIMIT_AS, &limit));
-        less          = limit;
-        less.rlim_cur = (pages + 512) * 4096;
-        REQUIRE_EQ(0, setrlimit(RLIMIT_AS, &less));
-        pid_t pid = fork();
-        if (pid == 0) {
-            _exit(0);
+        memset(large.data, 0x5a, large.size);
+        memset(small.data, 0x5a, small.size);
+        {
+            no_memory full;
+            pid_t pid = fork();
+
+            if (pid == 0) {
+                bool good = child_has(large, 0x5a) && child_has(small, 0x5a);
+
+                _exit(good ? 0 : 1);
+            }
+            REQUIRE_EQ(pid, waitpid(pid, &status, 0));
         }
-        REQUIRE_EQ(0, setrlimit(RLIMIT_AS, &limit));
-        REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+        REQUIRE_EQ(0, status);
+        REQUIRE_EQ(0x5a, large.data[0]);
+        REQUIRE_EQ(0x5a, small.data[0]);
     });
-    EXPECT_NE(std::string::npos, errors().find("shares memory with it"));
+    EXPECT_NE(std::string::npos, errors().find("16777216 bytes")) << errors();
+    EXPECT_NE(std::string::npos, errors().find("it may see")) << errors();
+}
+
+/* Nothing is better than what is its parent's */
+TEST_F(test_device_shared_memory, a_child_has_neither_room_nor_a_file)
+{
+    SKIP_WITHOUT_MMAP_HOOK();
+    catch_errors();
+    run(1, [](rank&) {
+        context c;
+        region mine(c, 4096);
+        uint8_t is_present;
+        int status;
+
+        memset(mine.data, 0x5a, mine.size);
+        REQUIRE_EQ(0, close(shared_fd()));
+        {
+            no_memory full;
+            pid_t pid = fork();
+
+            if (pid == 0) {
+                _exit((mincore(mine.data, 4096, &is_present) == -1) ? 0 : 1);
+            }
+            REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+        }
+        REQUIRE_EQ(0, status);
+        REQUIRE_EQ(0x5a, mine.data[0]);
+    });
+    EXPECT_NE(std::string::npos, errors().find("nothing is there")) << errors();
 }
 
 /* The region stays registered, and is written to where it is */
