@@ -271,15 +271,16 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "library that rings by it. 0: never. Has no effect with MLX5SIM_WC, under "
      "valgrind and while the program is traced"},
     {"MLX5SIM_SHARE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_PROCESS,
-     MLX5SIM_CONFIG_FIELD(share), "queues", 0, 0, mlx5sim_share_names, NULL,
+     MLX5SIM_CONFIG_FIELD(share), "mappings", 0, 0, mlx5sim_share_names, NULL,
      NULL,
      "What the device puts into shared memory, at the address that it has, so "
      "that peers write to it without a system call. queues: completion queues. "
      "mappings: these, and memory regions of up to 16 MB that nobody has "
      "touched before they are registered, where userfaultfd() is allowed, if "
-     "each is all of what the program has mapped with one call of mmap(). "
-     "memory: also regions that are a part of something else. Neither is for "
-     "programs with threads that fork. Nothing is shared under valgrind"},
+     "each is all of what the program has mapped with one call of mmap(), and "
+     "children are not to have it (ibv_fork_init(3)). memory: all regions that "
+     "nobody has touched, which is not for programs with threads that fork. "
+     "Nothing is shared under valgrind"},
     {"MLX5SIM_BAD_GIDS", MLX5SIM_CONFIG_STRING, MLX5SIM_CONFIG_PROCESS,
      MLX5SIM_CONFIG_FIELD(bad_gids), "", 0, 0, NULL,
      "a list of GID indices up to 31 with commas between them",

@@ -13,7 +13,8 @@
  * fails with EFAULT.
  *
  * @param addr, length  Whole pages of private memory.
- * @param may_fault     Whether that will do.
+ * @param may_fault     Whether that will do. If not, it is not tried where the
+ *                      process has a filter of system calls (seccomp(2)).
  *
  * @return what is to be given back, or -1: it can't be done here.
  */

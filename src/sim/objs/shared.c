@@ -35,6 +35,10 @@
  * room */
 #define MLX5SIM_SHARED_PRUNE    64
 
+/* A process with more mappings has no memory region shared: each would take
+ * milliseconds to look them through */
+#define MLX5SIM_SHARED_MAX_MAPS 2048
+
 /* linux/Documentation/admin-guide/mm/pagemap.rst: an entry of 8 bytes for each
  * page, bit 63 if it is present, and bit 62 if it is swapped */
 #define MLX5SIM_PAGEMAP_TOUCHED (3ull << 62)
@@ -43,7 +47,7 @@ static pthread_mutex_t mlx5sim_shared_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_shared_cancel; /* state of the thread that has it */
 static uint64_t mlx5sim_shared_mask; /* and its signal mask */
 static int mlx5sim_shared_is_enabled;
-static int mlx5sim_shared_has_mappings;
+static _Atomic int mlx5sim_shared_has_mappings;
 static int mlx5sim_shared_has_memory;
 static mlx5sim_shared_own_t mlx5sim_shared_parts[MLX5SIM_SHARED_MAX];
 static unsigned mlx5sim_shared_num_parts; /* that are found in a survey */
@@ -102,6 +106,7 @@ typedef struct {
     mlx5sim_shared_t what;
     mlx5sim_shared_t part;
     int              is_queue;
+    unsigned         num_maps; /* so far */
 } mlx5sim_shared_look_t;
 
 /* Whether memory is used for something else as soon as it is no region any
@@ -140,13 +145,19 @@ static int mlx5sim_shared_look(void *arg, const mlx5sim_procmaps_line_t *line)
                             !mlx5sim_shared_is_bound(line)))) {
         mlx5sim_shared_add(&look->part, &look->what, line);
     }
+
+    if (!look->is_queue && (++look->num_maps > MLX5SIM_SHARED_MAX_MAPS)) {
+        mlx5sim_shared_has_mappings = 0;
+        look->part.length           = 0;
+        return 0;
+    }
     return line->addr < look->what.addr + look->what.length;
 }
 
 static int
 mlx5sim_shared_is_private(uint64_t addr, uint64_t length, int is_queue)
 {
-    mlx5sim_shared_look_t look = {{addr, length}, {0, 0}, is_queue};
+    mlx5sim_shared_look_t look = {{addr, length}, {0, 0}, is_queue, 0};
 
     return (mlx5sim_procmaps_read(getpid(), mlx5sim_shared_look, &look) == 0) &&
            (look.part.addr == addr) && (look.part.length == length);
@@ -193,17 +204,23 @@ static int mlx5sim_shared_open(void)
     return 0;
 }
 
-/* Pages of the file with what private memory contains */
-static void *mlx5sim_shared_file_of(const mlx5sim_shared_t *what)
+/* Pages of the file that are a range's. @return NULL: there is no room */
+static void *mlx5sim_shared_map_file(const mlx5sim_shared_t *what)
 {
     void *pages = mlx5sim_shared_mmap(what->length, MAP_SHARED,
                                       mlx5sim_shared_fd, what->addr);
 
-    if (pages == MAP_FAILED) {
-        return NULL;
-    }
+    return (pages == MAP_FAILED) ? NULL : pages;
+}
 
-    memcpy(pages, (const void*)(uintptr_t)what->addr, what->length);
+/* The same, with what private memory contains */
+static void *mlx5sim_shared_file_of(const mlx5sim_shared_t *what)
+{
+    void *pages = mlx5sim_shared_map_file(what);
+
+    if (pages != NULL) {
+        memcpy(pages, (const void*)(uintptr_t)what->addr, what->length);
+    }
     return pages;
 }
 
@@ -428,28 +445,26 @@ static mlx5sim_shared_own_t *mlx5sim_shared_free(unsigned max)
     return NULL;
 }
 
-/* Room for a memory region; under the mutex */
-static mlx5sim_shared_own_t *mlx5sim_shared_memory_room(uint64_t length)
+/* Room for a range; under the mutex. @return NULL: there is none */
+static mlx5sim_shared_own_t *
+mlx5sim_shared_room_now(uint64_t length, int is_queue)
 {
     uint64_t sum = 0;
     unsigned i;
-
-    if (mlx5sim_shared_survey() != 0) {
-        return NULL;
-    }
 
     for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
         sum += mlx5sim_shared_own[i].is_queue ?
                0 : mlx5sim_shared_own[i].what.length;
     }
-    return (sum + length <= MLX5SIM_SHARED_MAX_SUM) ?
+    return is_queue ? mlx5sim_shared_free(MLX5SIM_SHARED_MAX) :
+           (sum + length <= MLX5SIM_SHARED_MAX_SUM) ?
            mlx5sim_shared_free(MLX5SIM_SHARED_MEMORIES) : NULL;
 }
 
-/* Room for a queue; under the mutex */
-static mlx5sim_shared_own_t *mlx5sim_shared_queue_room(void)
+static mlx5sim_shared_own_t *
+mlx5sim_shared_room(uint64_t length, int is_queue)
 {
-    mlx5sim_shared_own_t *own = mlx5sim_shared_free(MLX5SIM_SHARED_MAX);
+    mlx5sim_shared_own_t *own = mlx5sim_shared_room_now(length, is_queue);
     static unsigned asked;
 
     if ((own != NULL) || (asked++ % MLX5SIM_SHARED_PRUNE != 0)) {
@@ -457,7 +472,7 @@ static mlx5sim_shared_own_t *mlx5sim_shared_queue_room(void)
     }
 
     (void)mlx5sim_shared_survey();
-    return mlx5sim_shared_free(MLX5SIM_SHARED_MAX);
+    return mlx5sim_shared_room_now(length, is_queue);
 }
 
 static void
@@ -519,6 +534,7 @@ void mlx5sim_shared_enable(int has_mappings, int has_memory)
 static int mlx5sim_shared_take(const mlx5sim_shared_t *what, int is_forked)
 {
     int is_done = 0;
+    void *pages;
     int guard;
 
     if (!mlx5sim_shared_is_private(what->addr, what->length, 0) ||
@@ -536,12 +552,11 @@ static int mlx5sim_shared_take(const mlx5sim_shared_t *what, int is_forked)
     /* from here on that is so for good */
     if (mlx5sim_shared_is_untouched(what->addr, what->length)) {
         mlx5sim_shared_punch(what); /* what a peer has written since */
-        is_done = syscall(SYS_mmap, what->addr, what->length,
-                          PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                          mlx5sim_shared_fd, what->addr) == (long)what->addr;
-        if (is_done && !is_forked) {
-            (void)syscall(SYS_madvise, what->addr, what->length, MADV_DONTFORK);
+        pages = mlx5sim_shared_map_file(what);
+        if ((pages != NULL) && !is_forked) {
+            (void)syscall(SYS_madvise, pages, what->length, MADV_DONTFORK);
         }
+        is_done = mlx5sim_shared_replace(what, pages) == 0;
     }
     mlx5sim_guard_end(guard, what->addr, what->length);
     return is_done;
@@ -572,9 +587,9 @@ void mlx5sim_shared_memory(uint64_t addr, uint64_t length,
         if (mlx5sim_shared_has(&own->what, what.addr, what.length)) {
             *shared_p = own->what;
         }
-    } else if ((is_mapping || mlx5sim_shared_has_memory) &&
+    } else if (((is_mapping && !is_forked) || mlx5sim_shared_has_memory) &&
                mlx5sim_shared_is_untouched(what.addr, what.length)) {
-        own = mlx5sim_shared_memory_room(what.length);
+        own = mlx5sim_shared_room(what.length, 0);
         if ((own != NULL) && mlx5sim_shared_take(&what, is_forked)) {
             mlx5sim_shared_record(own, &what, 0, !is_forked);
             *shared_p = what;
@@ -599,7 +614,7 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
 
     mlx5sim_shared_lock();
     if ((mlx5sim_shared_find_now(addr, length, &own) == 0) && (own == NULL) &&
-        ((own = mlx5sim_shared_queue_room()) != NULL) &&
+        ((own = mlx5sim_shared_room(length, 1)) != NULL) &&
         mlx5sim_shared_is_private(addr, length, 1) &&
         (mlx5sim_shared_open() == 0) &&
         (mlx5sim_shared_replace(&what, mlx5sim_shared_file_of(&what)) ==
@@ -648,6 +663,8 @@ int mlx5sim_shared_is_in(uint64_t addr, uint64_t length)
             (atomic_load(&mlx5sim_shared_changes) != changes));
 }
 
+/* By what was noted: the program can't have anything else in the file. Without
+ * its descriptor by the mappings, which may be something else's by now. */
 void mlx5sim_shared_discard(uint64_t addr, uint64_t length)
 {
     uint64_t end          = (addr + length + MLX5SIM_SHARED_PAGE - 1) &
@@ -655,13 +672,18 @@ void mlx5sim_shared_discard(uint64_t addr, uint64_t length)
     mlx5sim_shared_t what = {addr, end - addr};
     mlx5sim_shared_own_t *own;
     mlx5sim_shared_t common;
+    int has_file;
     unsigned i;
 
     mlx5sim_shared_lock();
-    if (mlx5sim_shared_find_now(what.addr, what.length, &own) == 0) {
+    has_file = mlx5sim_shared_file() >= 0;
+    if (has_file ||
+        (mlx5sim_shared_find_now(what.addr, what.length, &own) == 0)) {
         for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
             common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, &what);
-            if (common.length > 0) {
+            if (has_file) {
+                mlx5sim_shared_punch(&common);
+            } else if (common.length > 0) {
                 (void)syscall(SYS_madvise, common.addr, common.length,
                               MADV_REMOVE);
             }

@@ -20,7 +20,7 @@
  * Have this process share what is asked for, as long as it lives.
  *
  * @param has_mappings  Memory regions, too, if they are mappings of their own
- *                      (objs/mapping.h).
+ *                      (objs/mapping.h) that no child is to have.
  * @param has_memory    All of them.
  */
 void mlx5sim_shared_enable(int has_mappings, int has_memory);

@@ -110,9 +110,9 @@ static void mlx5sim_shared_copy_late(const mlx5sim_shared_copy_t *copy)
         mlx5sim_shared_munmap((void*)(uintptr_t)copy->what.addr,
                               copy->what.length);
     }
-    fprintf(stderr, "mlx5sim: process %d can't have a copy of %lu bytes at %#lx "
-            "that its parent has shared with other processes (MLX5SIM_SHARE), "
-            "as memory or descriptors are short: %s\n", (int)getpid(),
+    fprintf(stderr, "mlx5sim: process %d can't have a copy of %lu bytes at "
+            "%#lx that its parent has shared with other processes "
+            "(MLX5SIM_SHARE), as there is no room: %s\n", (int)getpid(),
             (unsigned long)copy->what.length, (unsigned long)copy->what.addr,
             is_late ? "it may see what the parent writes there" :
             "nothing is there any more");

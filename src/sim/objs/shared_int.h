@@ -48,8 +48,8 @@ static inline void mlx5sim_shared_munmap(void *base, size_t length)
     (void)syscall(SYS_munmap, base, length);
 }
 
-/** The mutex of all that is shared. Who has it is not cancelled, and handlers of
- *  signals that are not the device's wait. */
+/** The mutex of all that is shared. Who has it is not cancelled, and handlers
+ *  of signals that are not the device's wait. */
 void mlx5sim_shared_lock(void);
 void mlx5sim_shared_unlock(void);
 
@@ -61,8 +61,9 @@ int mlx5sim_shared_file(void);
  *  or NULL. */
 mlx5sim_shared_own_t *mlx5sim_shared_find(uint64_t addr, uint64_t length);
 
-/** Private pages with what a range of this process contains, whether the program
- *  may read it or not. @return NULL: there is no room, or it can't be read. */
+/** Private pages with what a range of this process contains, whether the
+ *  program may read it or not. @return NULL: there is no room, or it can't be
+ *  read. */
 void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what);
 
 /**

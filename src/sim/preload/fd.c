@@ -51,6 +51,7 @@ MLX5SIM_EXPORT ssize_t write(int fd, const void *buf, size_t size)
  * not to dlsym(): the memory hooks of MPIs and UCX look mmap() up to patch its
  * code, and have to find the C library's. */
 __asm__(".symver mlx5sim_mmap, mmap@GLIBC_2.2.5, remove");
+__asm__(".symver mlx5sim_mmap64, mmap64@GLIBC_2.2.5, remove");
 
 MLX5SIM_EXPORT MLX5SIM_EARLY void *
 mlx5sim_mmap(void *addr, size_t length, int prot, int flags, int fd,
@@ -77,3 +78,7 @@ mlx5sim_mmap(void *addr, size_t length, int prot, int flags, int fd,
     }
     return ptr;
 }
+
+/* With _FILE_OFFSET_BITS=64: off_t has them anyway */
+MLX5SIM_EXPORT __typeof__(mlx5sim_mmap) mlx5sim_mmap64
+        __attribute__((alias("mlx5sim_mmap")));

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
@@ -103,23 +104,29 @@ address address_of(const ibv_mr *mr)
     return a;
 }
 
-/* As for users without privilege, userfaultfd() is for user space only */
+/* userfaultfd() is for user space only then (userfaultfd(2)) */
 void be_ordinary()
 {
-    sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
-        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 1, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-    };
-    sock_fprog program = {sizeof(code) / sizeof(*code), code};
+    __user_cap_header_struct header  = {_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2];
+    const unsigned cap               = CAP_SYS_PTRACE;
+
+    REQUIRE_EQ(0, syscall(SYS_capget, &header, data));
+    data[0].effective &= ~(1u << cap);
+    REQUIRE_EQ(0, syscall(SYS_capset, &header, data));
+}
+
+/* A filter that lets everything pass, and that a process can't know */
+void have_a_filter()
+{
+    sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    sock_fprog program = {1, code};
 
     REQUIRE_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
     REQUIRE_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
+/* Programs that have called ibv_fork_init(), as UCX does */
 class test_device_mapping : public device::test {
 protected:
     void SetUp() override
@@ -130,6 +137,7 @@ protected:
         }
         SKIP_WITHOUT_MMAP_HOOK();
         set_env("MLX5SIM_SHARE", "mappings");
+        set_env("RDMAV_FORK_SAFE", "1"); /* libibverbs calls it */
     }
 };
 
@@ -549,6 +557,69 @@ TEST_F(test_device_mapping, threads_register_at_once)
     });
 }
 
+/* A program that has not called ibv_fork_init() */
+TEST_F(test_device_mapping, one_that_children_have_is_not)
+{
+    run(1, [](rank&) {
+        REQUIRE_EQ(0, unsetenv("RDMAV_FORK_SAFE"));
+
+        context c;
+
+        REQUIRE(!is_taken(c, map(4 * page), 4 * page));
+    });
+}
+
+TEST_F(test_device_mapping, one_of_mmap64_is)
+{
+    run(1, [](rank&) {
+        context c;
+        void *data = mmap64(nullptr, 4 * page, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint8_t *other;
+
+        REQUIRE(data != MAP_FAILED);
+        REQUIRE(is_taken(c, data, 4 * page));
+        other = map(4 * page);
+        REQUIRE(mmap64(other, page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+                other);
+        REQUIRE(!is_taken(c, other, 4 * page));
+    });
+}
+
+/* Each region would take milliseconds */
+TEST_F(test_device_mapping, one_of_thousands_is_not)
+{
+    run(1, [](rank&) {
+        context c;
+        uint8_t *data    = map(4 * page);
+        uint8_t *other   = map(4 * page);
+        uint8_t *between = map(6000 * page);
+
+        REQUIRE(is_taken(c, data, 4 * page));
+        REQUIRE(between < other);
+        for (int i = 0; i < 3000; ++i) {
+            REQUIRE_EQ(0, mprotect(between + 2 * i * page, page, PROT_READ));
+        }
+        REQUIRE(!is_taken(c, other, 4 * page));
+        REQUIRE_EQ(0, munmap(between, 6000 * page));
+        REQUIRE(!is_taken(c, map(4 * page), 4 * page));
+        data[page] = 7;
+        REQUIRE(is_taken(c, data, 4 * page));
+        REQUIRE_EQ(7, data[page]);
+    });
+}
+
+TEST_F(test_device_mapping, one_behind_a_filter_is_not)
+{
+    run(1, [](rank&) {
+        context c;
+
+        have_a_filter();
+        REQUIRE(!is_taken(c, map(4 * page), 4 * page));
+    });
+}
+
 /* Without privilege a system call that touches what is being replaced would
  * fail */
 TEST_F(test_device_mapping, ordinary_users_have_none)
@@ -596,6 +667,7 @@ TEST_F(test_device_mapping, threads_register_parts_at_once)
     });
 }
 
+/* The region has gone, and children are to have the memory again */
 TEST_F(test_device_mapping, a_child_has_a_copy_of_what_was_written)
 {
     run(1, [](rank &r) {
@@ -609,6 +681,8 @@ TEST_F(test_device_mapping, a_child_has_a_copy_of_what_was_written)
         for (size_t i : {0ul, 7 * page - 1, 1024 * page, length - 1}) {
             data[i] = 0x5a;
         }
+        REQUIRE_EQ(0, ibv_dereg_mr(mr));
+        REQUIRE(is_shared(data));
         pid_t pid = fork();
         if (pid == 0) {
             size_t sum = 0;
@@ -626,7 +700,6 @@ TEST_F(test_device_mapping, a_child_has_a_copy_of_what_was_written)
         REQUIRE_EQ(pid, waitpid(pid, &status, 0));
         REQUIRE_EQ(0, status);
         REQUIRE_EQ(0xa5, data[0]);
-        REQUIRE_EQ(0, ibv_dereg_mr(mr));
     });
 }
 
@@ -634,6 +707,8 @@ TEST_F(test_device_mapping, a_child_has_a_copy_of_what_was_written)
 TEST_F(test_device_mapping, a_child_has_none_if_it_is_not_to_have_it)
 {
     run(1, [](rank&) {
+        REQUIRE_EQ(0, unsetenv("RDMAV_FORK_SAFE")); /* it is to be had again */
+
         context c;
         uint8_t *data = map(4 * page);
         uint8_t *part = map(4 * page);
@@ -680,7 +755,8 @@ TEST_F(test_device_mapping, a_child_shares_its_own)
         ibv_mr *mr      = reg(c, mine, 4 * page);
         int status;
 
-        mine[0]   = 1;
+        mine[0] = 1;
+        REQUIRE_EQ(0, ibv_dereg_mr(mr));
         pid_t pid = fork();
         if (pid == 0) {
             context d;
@@ -693,6 +769,5 @@ TEST_F(test_device_mapping, a_child_shares_its_own)
         REQUIRE_EQ(pid, waitpid(pid, &status, 0));
         REQUIRE_EQ(0, status);
         REQUIRE_EQ(0, childs[0]);
-        REQUIRE_EQ(0, ibv_dereg_mr(mr));
     });
 }

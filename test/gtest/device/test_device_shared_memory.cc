@@ -498,7 +498,7 @@ TEST_F(test_device_shared_memory, the_program_discards_odd_parts)
     });
 }
 
-/* What can't be looked at is left alone */
+/* What can't be looked at is left alone, and what was noted is known */
 TEST_F(test_device_shared_memory, no_descriptor_is_free)
 {
     run(1, [](rank&) {
@@ -515,6 +515,7 @@ TEST_F(test_device_shared_memory, no_descriptor_is_free)
             one.reg(c);
             madvise(one.data, 4096, MADV_DONTNEED);
         }
+        REQUIRE_EQ(0, one.data[0]);
         REQUIRE_EQ(0x5a, one.data[4096]);
         REQUIRE_EQ(0xa5, other.data[0]);
         REQUIRE_EQ(0xa5, other.data[other.size - 1]);
