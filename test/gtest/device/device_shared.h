@@ -17,7 +17,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -139,7 +142,7 @@ struct region {
 
 /** A write of what fits into a work request, and of what does not. */
 inline void write_to(side &s, const address &to, size_t offset, unsigned length,
-              uint64_t seed)
+                     uint64_t seed)
 {
     send_wr wr(IBV_WR_RDMA_WRITE, seed, {s.mem.sge(0, length)},
                IBV_SEND_SIGNALED | ((length <= 64) ? IBV_SEND_INLINE : 0));
@@ -160,6 +163,21 @@ inline bool can_guard(bool is_for_user = false)
         close(fd);
     }
     return fd >= 0;
+}
+
+/** No call of that number from now on, as a container may have it. */
+inline void refuse(int call)
+{
+    sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+    };
+    sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+    REQUIRE_EQ(0, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    REQUIRE_EQ(0, prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
 /** Queues of this process are. */
