@@ -137,6 +137,10 @@ class Rdmacm(unittest.TestCase):
         """UCX says how many there are: another byte."""
         self.check_client_id(UCX_SEP_NUM_PATHS="2")
 
+    def test_ucp_listener_and_client_id_on_hub(self):
+        """Its address is longer."""
+        self.check_client_id(UCX_SEP_CATEGORY="mpi_threads")
+
 
 class RdmacmRoce(Rdmacm):
     """With RoCE."""

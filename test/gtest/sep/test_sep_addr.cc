@@ -563,7 +563,7 @@ TEST_F(test_sep_addr, interface_address_survives_packing)
     EXPECT_EQ(0xabcdefu, uct_sep_iface_addr_qpn(&addr));
     EXPECT_EQ(0x223344d5667788ull, uct_sep_iface_addr_id(&addr));
     EXPECT_EQ(UCT_SEP_IFACE_ADDR_FLAG_SPLIT, uct_sep_iface_addr_flags(&addr));
-    EXPECT_EQ(0, memcmp(&addr, "\x06\xab\xcd\xef\xa2\x33\x44\xd5\x66\x77\x88",
+    EXPECT_EQ(0, memcmp(&addr, "\x07\xab\xcd\xef\xa2\x33\x44\xd5\x66\x77\x88",
                         sizeof(addr)));
 
     uct_sep_iface_addr_pack(0xabcdef, UCT_SEP_ADDR_MAX_ID, 0, &addr);

@@ -63,7 +63,7 @@ TEST_F(test_sep_conn_msg, wire_bytes_are_what_the_format_says)
     auto bytes    = to_bytes(msg);
 
     EXPECT_EQ(104u, bytes.size());
-    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x06\x02\x00\x68", 8));
+    EXPECT_EQ(0, memcmp(bytes.data(), "SEPc\x07\x02\x00\x68", 8));
     EXPECT_EQ(0, memcmp(&bytes[64], "\x01\x02\x03\x04\x05\x06\x07\x08", 8));
     EXPECT_EQ(0, memcmp(&bytes[72], "\x11\x12\x13\x14\x15\x16\x17\x18"
                         "\x21\x22\x23\x24\x25\x26\x27\x28", 16));

@@ -167,7 +167,7 @@ TEST_F(test_sep_hub, a_message_for_a_worker_that_has_gone_is_dropped)
 
     send(*m_local, to_gone, 1);
     gone.reset();
-    /* Has the same index, and is another */
+    /* Does not get the number that has become free */
     std::unique_ptr<entity> next = entity::create(*m_local, config);
     uct_ep_h to_next             = m_local->connect(next->addr());
 

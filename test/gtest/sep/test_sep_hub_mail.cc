@@ -237,6 +237,22 @@ TEST_F(test_sep_hub_mail, many_workers_have_places_of_their_own)
     m_local->destroy(to_last);
 }
 
+/* As there are 65536 numbers, and others stay longer than it takes until it is
+ * the turn of theirs again */
+TEST_F(test_sep_hub_mail, numbers_that_are_used_are_not_given_again)
+{
+    hub(*m_local)->next_index = 0;
+    auto third = entity::create(*m_local, config);
+    ASSERT_TRUE(third != nullptr);
+    EXPECT_EQ(2, hub_iface(*third)->index);
+    third.reset();
+    auto fourth = entity::create(*m_local, config);
+    ASSERT_TRUE(fourth != nullptr);
+    EXPECT_EQ(3, hub_iface(*fourth)->index);
+    EXPECT_EQ(0, hub_iface(*m_local)->index);
+    EXPECT_EQ(1, hub_iface(*m_other)->index);
+}
+
 /* The connection's completions are its own already */
 TEST_F(test_sep_hub_mail, a_hub_shares_no_completion_queue)
 {

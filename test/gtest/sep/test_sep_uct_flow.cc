@@ -72,17 +72,14 @@ TEST_P(test_sep_uct_flow, an_unconnected_endpoint_is_small)
      * a place in the table of these. Nobody answers at these addresses. */
     count_alloc allocated;
     for (long i = 0; i < count; ++i) {
-        auto *addr = m_local->is_on_hub() ?
-                     &((uct_sep_hub_addr_t*)remote.iface.data())->iface :
-                     (uct_sep_iface_addr_t*)remote.iface.data();
+        auto *addr = (uct_sep_iface_addr_t*)remote.iface.data();
         uct_sep_iface_addr_pack(uct_sep_iface_addr_qpn(addr), i + 1, 0, addr);
         m_local->connect(remote);
     }
 
     /* All that was really allocated */
     EXPECT_GE(allocated.bytes(), count * (long)sizeof(uct_sep_ep_t));
-    /* That on a hub comes on top of the hub's, which all workers share */
-    EXPECT_LT(allocated.bytes(), count * (m_local->is_on_hub() ? 768 : 112));
+    EXPECT_LT(allocated.bytes(), count * 112);
     RecordProperty("bytes", std::to_string(allocated.bytes() / count));
 }
 

@@ -72,7 +72,7 @@ uct_sep_hub_am_handler(void *arg, void *data, size_t length, unsigned flags)
         iface = hub->ifaces[index];
     }
 
-    if (ucs_unlikely((iface == NULL) || (iface->id != be32toh(route->id)))) {
+    if (ucs_unlikely(iface == NULL)) {
         ucs_debug("%s: dropped a message for worker %u, which has gone",
                   hub->dev_name, index);
         return UCS_OK;
@@ -322,7 +322,7 @@ ucs_status_t uct_sep_hub_connect(uct_sep_hub_t *hub,
     khiter_t iter;
 
     uct_sep_device_addr_read(&hub->core->port.addr, dev_addr, &peer_addr.dev);
-    peer_addr.iface = addr->iface;
+    peer_addr.iface = uct_sep_hub_addr_iface(addr);
 
     iter = kh_get(uct_sep_hub_peers, &hub->peers, &peer_addr);
     if (iter != kh_end(&hub->peers)) {
@@ -665,31 +665,38 @@ static int uct_sep_hub_is_same(const uct_sep_hub_t *hub, const uct_sep_md_t *md,
 static UCT_SEP_REQUIRES(uct_sep_hub_mutex) ucs_status_t
 uct_sep_hub_add_front(uct_sep_hub_t *hub, uct_sep_hub_iface_t *iface)
 {
-    unsigned index, length;
+    unsigned index = hub->next_index;
+    unsigned num_used, length;
     uct_sep_hub_iface_t **ifaces;
 
-    for (index = 0; index < hub->num_ifaces; ++index) {
-        if (hub->ifaces[index] == NULL) {
-            goto out;
+    for (num_used = 0; (index < hub->num_ifaces) &&
+                       (hub->ifaces[index] != NULL); ++num_used) {
+        if (num_used == UCT_SEP_HUB_MAX_IFACES) {
+            ucs_error("%s: there are %u workers, and can't be more",
+                      hub->dev_name, num_used);
+            return UCS_ERR_EXCEEDS_LIMIT;
         }
+        index = (index + 1) % UCT_SEP_HUB_MAX_IFACES;
     }
 
-    length = ucs_max(8, hub->num_ifaces * 2);
-    ifaces = (length > UCT_SEP_HUB_MAX_IFACES) ? NULL :
-             ucs_realloc(hub->ifaces, length * sizeof(*ifaces),
-                         "sep_hub_ifaces");
-    if (ifaces == NULL) {
-        ucs_error("%s: no memory for a worker besides %u others",
-                  hub->dev_name, hub->num_ifaces);
-        return UCS_ERR_NO_MEMORY;
+    if (index >= hub->num_ifaces) {
+        length = ucs_max(8, hub->num_ifaces * 2);
+        ifaces = ucs_realloc(hub->ifaces, length * sizeof(*ifaces),
+                             "sep_hub_ifaces");
+        if (ifaces == NULL) {
+            ucs_error("%s: no memory for a worker besides %u others",
+                      hub->dev_name, hub->num_ifaces);
+            return UCS_ERR_NO_MEMORY;
+        }
+
+        memset(ifaces + hub->num_ifaces, 0,
+               (length - hub->num_ifaces) * sizeof(*ifaces));
+        hub->ifaces     = ifaces;
+        hub->num_ifaces = length;
     }
 
-    memset(ifaces + hub->num_ifaces, 0,
-           (length - hub->num_ifaces) * sizeof(*ifaces));
-    hub->ifaces     = ifaces;
-    hub->num_ifaces = length;
-out:
     hub->ifaces[index] = iface;
+    hub->next_index    = (index + 1) % UCT_SEP_HUB_MAX_IFACES;
     iface->index       = index;
     return UCS_OK;
 }

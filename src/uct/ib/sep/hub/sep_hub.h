@@ -139,6 +139,8 @@ struct uct_sep_hub {
     uct_sep_hub_iface_t       **ifaces UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     /** Length of ifaces */
     unsigned                  num_ifaces UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
+    /** Whose turn it is: messages to one that has gone may be on their way */
+    unsigned                  next_index UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     /** uct_sep_hub_op_t */
     ucs_mpool_t               op_mp UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     /** uct_sep_hub_op_t, with registered memory of seg_size behind it */
@@ -171,7 +173,7 @@ uct_sep_hub_unlock(uct_sep_hub_t *hub)
  *
  * @param [in]  params    Of the interface.
  * @param [in]  config    Of the interface.
- * @param [in]  iface     Interface with its id set; its index is filled in.
+ * @param [in]  iface     Interface; its index is filled in.
  * @param [out] hub_p     Filled with the hub.
  *
  * @return UCS_OK, or why it can't be opened, after a message.

@@ -4,6 +4,7 @@
 #define UCT_SEP_HUB_ADDR_H
 
 #include <uct/ib/sep/port/sep_addr_def.h>
+#include <string.h>
 
 /**
  * @file sep_hub_addr.h
@@ -19,10 +20,10 @@
 
 /** Where a message goes: in front of the data of every active message. */
 typedef struct uct_sep_hub_route {
-    __be16 worker;    /**< Index of the interface in its hub */
-    __be16 reserved;  /**< Zero */
-    __be32 id;        /**< Random id of the interface, since others may have
-                           had its index before */
+    __be16  worker;       /**< Number of the interface in its hub. When it has
+                               gone, nobody gets it again before all others had
+                               their turn. */
+    uint8_t reserved[6];  /**< Zero */
 } UCS_S_PACKED uct_sep_hub_route_t;
 
 static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
@@ -31,13 +32,35 @@ static_assert(sizeof(uct_sep_hub_route_t) == sizeof(uint64_t),
 
 /** Address of an interface on a hub. */
 typedef struct uct_sep_hub_addr {
-    uint8_t              version;   /**< UCT_SEP_HUB_ADDR_VERSION */
-    uct_sep_hub_route_t  route;
-    uct_sep_iface_addr_t iface;     /**< Of the hub: what is connected to */
+    uct_sep_iface_addr_t iface;   /**< Of the hub, what is connected to, but for
+                                       UCT_SEP_HUB_ADDR_VERSION */
+    __be16               worker;  /**< As in the route */
 } UCS_S_PACKED uct_sep_hub_addr_t;
 
-/* As UCX's connection manager has room for it (@ref uct_sep_iface_addr_t), if
- * the client does not send its id: that is 8 bytes, and there is one path */
-static_assert(sizeof(uct_sep_hub_addr_t) == 20, "hub address size");
+/* As the connection managers of UCX 1.13 and 1.16 to 1.22 have room for it
+ * (@ref uct_sep_iface_addr_t): there is one path */
+static_assert(sizeof(uct_sep_hub_addr_t) == 13, "hub address size");
+
+
+/** @return Address of the hub's own interface. */
+static inline uct_sep_iface_addr_t
+uct_sep_hub_addr_iface(const uct_sep_hub_addr_t *addr)
+{
+    uct_sep_iface_addr_t iface = addr->iface;
+
+    iface.version &= ~UCT_SEP_ADDR_HUB_FLAG;
+    return iface;
+}
+
+
+/** @return uct_sep_hub_route_t of messages to an interface. */
+static inline uint64_t uct_sep_hub_addr_route(const uct_sep_hub_addr_t *addr)
+{
+    uct_sep_hub_route_t route = {.worker = addr->worker};
+    uint64_t word;
+
+    memcpy(&word, &route, sizeof(word));
+    return word;
+}
 
 #endif

@@ -52,7 +52,7 @@ uct_sep_hub_ep_create(const uct_ep_params_t *params, uct_ep_h *ep_p)
         goto err_free;
     }
 
-    memcpy(&ep->route, &addr->route, sizeof(ep->route));
+    ep->route = uct_sep_hub_addr_route(addr);
     ucs_queue_head_init(&ep->pending);
     ucs_list_head_init(&ep->ops);
     ucs_list_head_init(&ep->sched);
@@ -424,17 +424,20 @@ int uct_sep_hub_ep_is_connected(uct_ep_h tl_ep,
 {
     uct_sep_hub_ep_t *ep           = ucs_derived_of(tl_ep, uct_sep_hub_ep_t);
     const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
+    uct_sep_iface_addr_t hub_iface;
     uct_sep_device_addr_t dev;
 
-    if ((addr != NULL) &&
-        (!uct_sep_addr_is_hub(addr) ||
-         (memcmp(&ep->route, &addr->route, sizeof(ep->route)) != 0))) {
-        return 0;
+    if (addr != NULL) {
+        if (!uct_sep_addr_is_hub(addr) ||
+            (ep->route != uct_sep_hub_addr_route(addr))) {
+            return 0;
+        }
+        hub_iface = uct_sep_hub_addr_iface(addr);
     }
 
     /* Neither the peer nor its address change while the endpoint is there */
     uct_sep_device_addr_read(&uct_sep_hub_ep_iface(ep)->hub->core->port.addr,
                              dev_addr, &dev);
     return uct_sep_peer_addr_is(&ep->peer->addr, &dev,
-                                (addr == NULL) ? NULL : &addr->iface);
+                                (addr == NULL) ? NULL : &hub_iface);
 }

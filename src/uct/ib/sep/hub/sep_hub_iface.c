@@ -501,12 +501,13 @@ uct_sep_hub_iface_get_address(uct_iface_h tl_iface, uct_iface_addr_t *tl_addr)
     uct_sep_hub_iface_t *iface = ucs_derived_of(tl_iface, uct_sep_hub_iface_t);
     uct_sep_hub_addr_t *addr   = (void*)tl_addr;
 
-    addr->version        = UCT_SEP_HUB_ADDR_VERSION;
-    addr->route.worker   = htobe16(iface->index);
-    addr->route.reserved = 0;
-    addr->route.id       = htobe32(iface->id);
-    return uct_iface_get_address(&iface->hub->core->super.super,
-                                 (void*)&addr->iface);
+    ucs_status_t status;
+
+    status = uct_iface_get_address(&iface->hub->core->super.super,
+                                   (void*)&addr->iface);
+    addr->iface.version = UCT_SEP_HUB_ADDR_VERSION;
+    addr->worker        = htobe16(iface->index);
+    return status;
 }
 
 static int uct_sep_hub_iface_check_kind(uct_iface_h tl_iface,
@@ -531,14 +532,18 @@ static int uct_sep_hub_iface_is_reachable(const uct_iface_h tl_iface,
     uct_sep_hub_iface_t *iface     = ucs_derived_of(tl_iface,
                                                     uct_sep_hub_iface_t);
     const uct_sep_hub_addr_t *addr = (const void*)iface_addr;
+    uct_sep_iface_addr_t hub_iface;
 
-    if ((addr != NULL) && !uct_sep_hub_iface_check_kind(tl_iface, iface_addr)) {
-        return 0;
+    if (addr != NULL) {
+        if (!uct_sep_hub_iface_check_kind(tl_iface, iface_addr)) {
+            return 0;
+        }
+        hub_iface = uct_sep_hub_addr_iface(addr);
     }
 
     return uct_iface_is_reachable(&iface->hub->core->super.super, dev_addr,
                                   (addr == NULL) ? NULL :
-                                  (const void*)&addr->iface);
+                                  (const void*)&hub_iface);
 }
 
 /*
@@ -643,7 +648,6 @@ static UCS_CLASS_INIT_FUNC(uct_sep_hub_iface_t, uct_md_h tl_md,
     self->num_ops     = 0;
     self->num_pending = 0;
     self->num_packed  = 0;
-    self->id          = ucs_generate_uuid((uintptr_t)self);
     self->headroom    = UCT_IFACE_PARAM_VALUE(params, rx_headroom, RX_HEADROOM,
                                               0);
     self->release.cb  = uct_sep_hub_iface_release_desc;

@@ -28,7 +28,6 @@ struct uct_sep_hub_iface {
     uct_base_iface_t     super;
     uct_sep_hub_t        *hub;
     uint16_t             index;       /**< In the hub */
-    uint32_t             id;          /**< Random */
 
     uct_sep_hub_mail_t   mail UCT_SEP_GUARDED_BY(uct_sep_hub_mutex);
     /** Also read without the lock, as an atomic; read again under it when it

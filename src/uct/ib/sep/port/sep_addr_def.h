@@ -21,7 +21,7 @@
  */
 
 /** Version of the addresses and of the packets; peers must have the same. */
-#define UCT_SEP_ADDR_VERSION       6
+#define UCT_SEP_ADDR_VERSION       7
 
 /** Largest QP number and PSN. */
 #define UCT_SEP_ADDR_MAX_24BIT     0xffffffu
