@@ -271,7 +271,7 @@ static const mlx5sim_config_row_t mlx5sim_config_table[] = {
      "library that rings by it. 0: never. Has no effect with MLX5SIM_WC, under "
      "valgrind and while the program is traced"},
     {"MLX5SIM_SHARE", MLX5SIM_CONFIG_CHOICE, MLX5SIM_CONFIG_PROCESS,
-     MLX5SIM_CONFIG_FIELD(share), "mappings", 0, 0, mlx5sim_share_names, NULL,
+     MLX5SIM_CONFIG_FIELD(share), "queues", 0, 0, mlx5sim_share_names, NULL,
      NULL,
      "What the device puts into shared memory, at the address that it has, so "
      "that peers write to it without a system call. queues: completion queues. "

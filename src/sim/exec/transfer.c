@@ -198,17 +198,24 @@ static void mlx5sim_transfer_count(const mlx5sim_plan_t *plan,
     mlx5sim_pcie_written(is_send ? resp_proc : req_proc, num_dst);
 }
 
-/* Where a piece is that is in memory which its process shares */
-static const mlx5sim_shared_t *
+/* Where a piece is that is in memory which its process shares. That process may
+ * end it at any time. @return of length 0: it is not there */
+static mlx5sim_shared_t
 mlx5sim_transfer_shared(const mlx5sim_seg_t *seg, uint32_t tag)
 {
     const mlx5sim_mr_obj_t *mr = mlx5sim_obj_find(MLX5SIM_OBJ_MR,
                                                   seg->lkey >> 8);
+    mlx5sim_shared_t shared    = {0, 0};
 
-    return ((mr != NULL) && (mr->mr.key == seg->lkey) &&
-            (atomic_load(&mr->o.owner) == tag) &&
-            mlx5sim_shared_has(&mr->shared, seg->addr, seg->length)) ?
-           &mr->shared : NULL;
+    if ((mr != NULL) && (mr->mr.key == seg->lkey) &&
+        (atomic_load(&mr->o.owner) == tag)) {
+        shared.addr   = mr->shared.addr;
+        shared.length = __atomic_load_n(&mr->shared.length, __ATOMIC_RELAXED);
+    }
+    if (!mlx5sim_shared_has(&shared, seg->addr, seg->length)) {
+        shared.length = 0;
+    }
+    return shared;
 }
 
 /* Write what is in the work request to memory that the other process shares.
@@ -220,6 +227,7 @@ static int mlx5sim_transfer_write_shared(const mlx5sim_plan_t *plan,
     const uint8_t *data = plan->src[0].inl;
     uint32_t tag        = atomic_load(&proc->tag);
     const mlx5sim_seg_t *seg;
+    mlx5sim_shared_t shared;
     unsigned i;
 
     if ((plan->num_src != 1) || (data == NULL)) {
@@ -228,16 +236,17 @@ static int mlx5sim_transfer_write_shared(const mlx5sim_plan_t *plan,
 
     /* all or nothing: the program may change what it has seen */
     for (i = 0; i < plan->num_dst; ++i) {
-        if (mlx5sim_transfer_shared(&plan->dst[i], tag) == NULL) {
+        if (mlx5sim_transfer_shared(&plan->dst[i], tag).length == 0) {
             return 0;
         }
     }
 
     for (i = 0; i < plan->num_dst; ++i) {
-        seg = &plan->dst[i];
+        seg    = &plan->dst[i];
+        shared = mlx5sim_transfer_shared(seg, tag);
         if ((seg->length > 0) &&
-            !mlx5sim_shared_write(proc, mlx5sim_transfer_shared(seg, tag),
-                                  seg->addr, data, seg->length)) {
+            !mlx5sim_shared_write(proc, &shared, seg->addr, data,
+                                  seg->length)) {
             return 0;
         }
         data += seg->length;

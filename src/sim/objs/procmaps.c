@@ -52,7 +52,13 @@ int mlx5sim_procmaps_read(pid_t pid,
     ssize_t n = 0;
     int fd;
 
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    /* that of the first thread is empty when it has ended, and the others go
+     * on; another mount of /proc may have another process by that number */
+    if (pid == getpid()) {
+        snprintf(path, sizeof(path), "/proc/thread-self/maps");
+    } else {
+        snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    }
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return -1;
@@ -75,5 +81,6 @@ int mlx5sim_procmaps_read(pid_t pid,
     }
 
     close(fd);
-    return (go_on && (n < 0)) ? -1 : 0;
+    /* something is left where a line is too long, and is all of the buffer */
+    return (go_on && ((n < 0) || (used > 0))) ? -1 : 0;
 }

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/mempolicy.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -35,14 +34,6 @@
  * room */
 #define MLX5SIM_SHARED_PRUNE    64
 
-/* A process with more mappings has no memory region shared: each would take
- * milliseconds to look them through */
-#define MLX5SIM_SHARED_MAX_MAPS 2048
-
-/* linux/Documentation/admin-guide/mm/pagemap.rst: an entry of 8 bytes for each
- * page, bit 63 if it is present, and bit 62 if it is swapped */
-#define MLX5SIM_PAGEMAP_TOUCHED (3ull << 62)
-
 static pthread_mutex_t mlx5sim_shared_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int mlx5sim_shared_cancel; /* state of the thread that has it */
 static uint64_t mlx5sim_shared_mask; /* and its signal mask */
@@ -52,6 +43,7 @@ static int mlx5sim_shared_has_memory;
 static mlx5sim_shared_own_t mlx5sim_shared_parts[MLX5SIM_SHARED_MAX];
 static unsigned mlx5sim_shared_num_parts; /* that are found in a survey */
 static int mlx5sim_shared_fd = -1;
+static pid_t mlx5sim_shared_pid; /* who opened it: a child may have it, too */
 
 mlx5sim_shared_own_t mlx5sim_shared_own[MLX5SIM_SHARED_MAX];
 
@@ -100,69 +92,6 @@ void mlx5sim_shared_unlock(void)
     pthread_setcancelstate(state, NULL);
 }
 
-/* How much of a range is private memory that can be written to, from its start
- * on */
-typedef struct {
-    mlx5sim_shared_t what;
-    mlx5sim_shared_t part;
-    int              is_queue;
-    unsigned         num_maps; /* so far */
-} mlx5sim_shared_look_t;
-
-/* Whether memory is used for something else as soon as it is no region any
- * more: an allocator's, or the stack that this runs on. What is in a queue's
- * place is private again by then. */
-static int mlx5sim_shared_is_lent(const mlx5sim_procmaps_line_t *line)
-{
-    uint64_t frame = (uintptr_t)__builtin_frame_address(0);
-
-    return (strstr(line->text, "[heap]") != NULL) ||
-           ((frame >= line->addr) && (frame < line->addr + line->length));
-}
-
-/* Whether the program has said where in the machine memory is to be: that would
- * be lost. A thread's own policy holds for the file as well. */
-static int mlx5sim_shared_is_bound(const mlx5sim_procmaps_line_t *line)
-{
-    int mode = MPOL_DEFAULT;
-
-    return (syscall(SYS_get_mempolicy, &mode, NULL, 0, line->addr,
-                    MPOL_F_ADDR) == 0) &&
-           (mode != MPOL_DEFAULT);
-}
-
-static int mlx5sim_shared_look(void *arg, const mlx5sim_procmaps_line_t *line)
-{
-    mlx5sim_shared_look_t *look = arg;
-    mlx5sim_shared_t all        = {line->addr, line->length};
-
-    /* no stack either that the kernel lets grow */
-    if (line->is_private && (line->inode == 0) &&
-        (line->protection == (PROT_READ | PROT_WRITE)) &&
-        (strstr(line->text, "[stack") == NULL) &&
-        (mlx5sim_shared_common(&all, &look->what).length > 0) &&
-        (look->is_queue || (!mlx5sim_shared_is_lent(line) &&
-                            !mlx5sim_shared_is_bound(line)))) {
-        mlx5sim_shared_add(&look->part, &look->what, line);
-    }
-
-    if (!look->is_queue && (++look->num_maps > MLX5SIM_SHARED_MAX_MAPS)) {
-        mlx5sim_shared_has_mappings = 0;
-        look->part.length           = 0;
-        return 0;
-    }
-    return line->addr < look->what.addr + look->what.length;
-}
-
-static int
-mlx5sim_shared_is_private(uint64_t addr, uint64_t length, int is_queue)
-{
-    mlx5sim_shared_look_t look = {{addr, length}, {0, 0}, is_queue, 0};
-
-    return (mlx5sim_procmaps_read(getpid(), mlx5sim_shared_look, &look) == 0) &&
-           (look.part.addr == addr) && (look.part.length == length);
-}
-
 /* Under the mutex. @return 0, or -1: there is no file */
 static int mlx5sim_shared_open(void)
 {
@@ -201,6 +130,7 @@ static int mlx5sim_shared_open(void)
     self->shared.inode = st.st_ino;
     self->shared.fd    = fd;
     mlx5sim_shared_fd  = fd;
+    mlx5sim_shared_pid = getpid();
     return 0;
 }
 
@@ -393,12 +323,23 @@ static void mlx5sim_shared_trim(const mlx5sim_shared_t *what)
     mlx5sim_shared_punch(&gap);
 }
 
+/* Whether the ranges are those of this process, and not of its parent, which a
+ * child has that was made without handlers, or calls them just now */
+static int mlx5sim_shared_is_mine(void)
+{
+    return getpid() == mlx5sim_shared_pid;
+}
+
 /* Find out what the program has left of all ranges. @return 0, or -1: that
  * can't be found out, and they are as before */
 static int mlx5sim_shared_survey(void)
 {
     int is_full = 0;
     unsigned i;
+
+    if (!mlx5sim_shared_is_mine()) {
+        return -1;
+    }
 
     mlx5sim_shared_num_parts = 0;
     if ((mlx5sim_procmaps_read(getpid(), mlx5sim_shared_survey_line,
@@ -490,38 +431,6 @@ mlx5sim_shared_record(mlx5sim_shared_own_t *own, const mlx5sim_shared_t *what,
     }
 }
 
-/* Whether the program has never used the pages: there is nothing to copy, and
- * nothing that it could write meanwhile in good order */
-static int mlx5sim_shared_is_untouched(uint64_t addr, uint64_t length)
-{
-    uint64_t pages  = length / MLX5SIM_SHARED_PAGE;
-    uint64_t done   = 0;
-    int is_touched  = 0;
-    uint64_t entries[512];
-    uint64_t i, num;
-    int fd;
-
-    fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap",
-                 O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
-
-    for (; !is_touched && (done < pages); done += num) {
-        num        = (pages - done < 512) ? pages - done : 512;
-        is_touched = pread(fd, entries, num * sizeof(*entries),
-                           (addr / MLX5SIM_SHARED_PAGE + done) *
-                           sizeof(*entries)) !=
-                     (ssize_t)(num * sizeof(*entries));
-        for (i = 0; !is_touched && (i < num); ++i) {
-            is_touched = (entries[i] & MLX5SIM_PAGEMAP_TOUCHED) != 0;
-        }
-    }
-
-    syscall(SYS_close, fd);
-    return !is_touched;
-}
-
 void mlx5sim_shared_enable(int has_mappings, int has_memory)
 {
     mlx5sim_shared_is_enabled   = 1;
@@ -537,8 +446,17 @@ static int mlx5sim_shared_take(const mlx5sim_shared_t *what, int is_forked)
     void *pages;
     int guard;
 
-    if (!mlx5sim_shared_is_private(what->addr, what->length, 0) ||
-        (mlx5sim_shared_open() != 0)) {
+    switch (mlx5sim_shared_find_private(what, 0)) {
+    case MLX5SIM_SHARED_PRIVATE:
+        break;
+    case MLX5SIM_SHARED_TOO_MANY:
+        mlx5sim_shared_has_mappings = 0;
+        return 0;
+    default:
+        return 0;
+    }
+
+    if (mlx5sim_shared_open() != 0) {
         return 0;
     }
 
@@ -615,7 +533,7 @@ void mlx5sim_shared_begin(uint64_t addr, uint64_t length,
     mlx5sim_shared_lock();
     if ((mlx5sim_shared_find_now(addr, length, &own) == 0) && (own == NULL) &&
         ((own = mlx5sim_shared_room(length, 1)) != NULL) &&
-        mlx5sim_shared_is_private(addr, length, 1) &&
+        (mlx5sim_shared_find_private(&what, 1) == MLX5SIM_SHARED_PRIVATE) &&
         (mlx5sim_shared_open() == 0) &&
         (mlx5sim_shared_replace(&what, mlx5sim_shared_file_of(&what)) ==
          0)) {
@@ -663,33 +581,56 @@ int mlx5sim_shared_is_in(uint64_t addr, uint64_t length)
             (atomic_load(&mlx5sim_shared_changes) != changes));
 }
 
-/* By what was noted: the program can't have anything else in the file. Without
- * its descriptor by the mappings, which may be something else's by now. */
-void mlx5sim_shared_discard(uint64_t addr, uint64_t length)
+/* Without the descriptor of the file: by mappings, which have to be looked up,
+ * as they may be something else's by now */
+static void mlx5sim_shared_discard_mapped(const mlx5sim_shared_t *what)
 {
-    uint64_t end          = (addr + length + MLX5SIM_SHARED_PAGE - 1) &
-                            ~(MLX5SIM_SHARED_PAGE - 1);
-    mlx5sim_shared_t what = {addr, end - addr};
     mlx5sim_shared_own_t *own;
     mlx5sim_shared_t common;
-    int has_file;
     unsigned i;
 
     mlx5sim_shared_lock();
-    has_file = mlx5sim_shared_file() >= 0;
-    if (has_file ||
-        (mlx5sim_shared_find_now(what.addr, what.length, &own) == 0)) {
+    if (mlx5sim_shared_find_now(what->addr, what->length, &own) == 0) {
         for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-            common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, &what);
-            if (has_file) {
-                mlx5sim_shared_punch(&common);
-            } else if (common.length > 0) {
+            common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, what);
+            if (common.length > 0) {
                 (void)syscall(SYS_madvise, common.addr, common.length,
                               MADV_REMOVE);
             }
         }
     }
     mlx5sim_shared_unlock();
+}
+
+/* By what was noted: the program can't have anything else in the file. Without
+ * the mutex: who asks may have locks that somebody waits for who has it, as
+ * between handlers of fork(). */
+void mlx5sim_shared_discard(uint64_t addr, uint64_t length)
+{
+    uint64_t end          = (addr + length + MLX5SIM_SHARED_PAGE - 1) &
+                            ~(MLX5SIM_SHARED_PAGE - 1);
+    mlx5sim_shared_t what = {addr, end - addr};
+    mlx5sim_shared_t common;
+    unsigned changes, i;
+
+    if (!mlx5sim_shared_is_mine()) {
+        mlx5sim_shared_discard_copies(&what);
+        return;
+    }
+
+    if (mlx5sim_shared_file() < 0) {
+        mlx5sim_shared_discard_mapped(&what);
+        return;
+    }
+
+    do {
+        changes = atomic_load(&mlx5sim_shared_changes);
+        for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
+            common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, &what);
+            mlx5sim_shared_punch(&common);
+        }
+    } while ((changes & 1) ||
+             (atomic_load(&mlx5sim_shared_changes) != changes));
 }
 
 /* Peers write to regions there by the kernel from now on */
@@ -730,14 +671,15 @@ void mlx5sim_shared_settle(void)
 }
 
 /* At the same address, so that the kernel makes one mapping of it and of what
- * is beside it. mremap() wants one. */
-static void mlx5sim_shared_make_private(const mlx5sim_shared_t *what)
+ * is beside it. mremap() wants one. @return 0, or -1: there is no room */
+static int mlx5sim_shared_make_private(const mlx5sim_shared_t *what)
 {
     void *pages = mlx5sim_shared_copy_of(what);
     void *addr  = (void*)(uintptr_t)what->addr;
+    int ret     = -1;
 
     if (pages == NULL) {
-        return;
+        return -1;
     }
 
     mlx5sim_shared_untell(what);
@@ -745,28 +687,31 @@ static void mlx5sim_shared_make_private(const mlx5sim_shared_t *what)
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
         (long)addr) {
         memcpy(addr, pages, what->length);
+        ret = 0;
     }
     mlx5sim_shared_munmap(pages, what->length);
+    return ret;
 }
 
-void mlx5sim_shared_withdraw(uint64_t addr, uint64_t length)
+int mlx5sim_shared_withdraw(uint64_t addr, uint64_t length)
 {
     mlx5sim_shared_t what = {addr, length};
     mlx5sim_shared_own_t *own;
     mlx5sim_shared_t common;
     unsigned i;
+    int ret;
 
     mlx5sim_shared_lock();
-    if (mlx5sim_shared_find_now(addr, length, &own) == 0) {
-        for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
-            common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, &what);
-            if (common.length > 0) {
-                mlx5sim_shared_make_private(&common);
-            }
+    ret = mlx5sim_shared_find_now(addr, length, &own);
+    for (i = 0; (ret == 0) && (i < MLX5SIM_SHARED_MAX); ++i) {
+        common = mlx5sim_shared_common(&mlx5sim_shared_own[i].what, &what);
+        if (common.length > 0) {
+            ret = mlx5sim_shared_make_private(&common);
         }
-        (void)mlx5sim_shared_survey();
     }
+    (void)mlx5sim_shared_survey();
     mlx5sim_shared_unlock();
+    return ret;
 }
 
 /* Without the mutex, as mlx5sim_shared_is_in(): what is wrong then makes a copy

@@ -62,8 +62,9 @@ void mlx5sim_shared_leave(uint64_t addr, uint64_t length);
 void mlx5sim_shared_left(void);
 
 /** The program moves memory, and what is shared there can't be: have private
- *  pages in its place. Nobody may write to them at the same time. */
-void mlx5sim_shared_withdraw(uint64_t addr, uint64_t length);
+ *  pages in its place. Nobody may write to them at the same time. @return 0, or
+ *  -1: there is no room for them, or it can't be found out what is shared. */
+int mlx5sim_shared_withdraw(uint64_t addr, uint64_t length);
 
 /** Wait for another thread that replaces pages: the kernel may be refused to
  *  touch them meanwhile (objs/guard.h). */

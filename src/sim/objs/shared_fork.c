@@ -118,13 +118,40 @@ static void mlx5sim_shared_copy_late(const mlx5sim_shared_copy_t *copy)
             "nothing is there any more");
 }
 
-/* What the child is to have is known by what it has */
+/* Whether the child has a mapping, and the same one: something of its own may
+ * be there if it has none. Only what is shared can be doubled by mremap(). */
+static int mlx5sim_shared_child_has(const mlx5sim_shared_t *what)
+{
+    long twin = syscall(SYS_mremap, what->addr, 0, MLX5SIM_SHARED_PAGE,
+                        MREMAP_MAYMOVE);
+
+    if (twin == -1) {
+        return errno == ENOMEM;
+    }
+
+    mlx5sim_shared_munmap((void*)twin, MLX5SIM_SHARED_PAGE);
+    return 1;
+}
+
+void mlx5sim_shared_discard_copies(const mlx5sim_shared_t *what)
+{
+    const mlx5sim_shared_copy_t *copy;
+    mlx5sim_shared_t common;
+    unsigned i;
+
+    for (i = 0; i < mlx5sim_shared_num_copies; ++i) {
+        copy   = &mlx5sim_shared_copies[i];
+        common = mlx5sim_shared_common(&copy->what, what);
+        if ((common.length > 0) && (copy->pages != NULL)) {
+            (void)syscall(SYS_madvise, (char*)copy->pages + common.addr -
+                          copy->what.addr, common.length, MADV_DONTNEED);
+        }
+    }
+}
+
 static void mlx5sim_shared_use_copy(mlx5sim_shared_copy_t *copy)
 {
-    unsigned char is_present;
-
-    if ((syscall(SYS_mincore, copy->what.addr, MLX5SIM_SHARED_PAGE,
-                 &is_present) != 0) && (errno == ENOMEM)) {
+    if (!mlx5sim_shared_child_has(&copy->what)) {
         if (copy->pages != NULL) {
             mlx5sim_shared_munmap(copy->pages, copy->what.length);
         }

@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 /*
- * What shared.c, which has the ranges of this process, shared_fork.c, which
- * copies them for children, and shared_peer.c, which has those of others, need.
+ * What shared.c, which has the ranges of this process, shared_look.c, which
+ * knows what may be one, shared_fork.c, which copies them for children, and
+ * shared_peer.c, which has those of others, need.
  */
 
 #define MLX5SIM_SHARED_PAGE  4096ul
@@ -47,6 +48,25 @@ static inline void mlx5sim_shared_munmap(void *base, size_t length)
 {
     (void)syscall(SYS_munmap, base, length);
 }
+
+/** What there is where a range is to be shared. */
+typedef enum {
+    MLX5SIM_SHARED_OTHER,
+    MLX5SIM_SHARED_PRIVATE, /**< Private memory that can be written to, of no
+                                 file, and no stack that grows. For a memory
+                                 region: not what becomes something else when it
+                                 is none, and without a place in the machine
+                                 that the program has chosen. */
+    MLX5SIM_SHARED_TOO_MANY /**< So many mappings that no region is shared */
+} mlx5sim_shared_found_t;
+
+/** Look that up. */
+mlx5sim_shared_found_t
+mlx5sim_shared_find_private(const mlx5sim_shared_t *what, int is_queue);
+
+/** Whether the program has never used pages: there is nothing to copy, and
+ *  nothing that it could write meanwhile in good order. */
+int mlx5sim_shared_is_untouched(uint64_t addr, uint64_t length);
 
 /** The mutex of all that is shared. Who has it is not cancelled, and handlers
  *  of signals that are not the device's wait. */
@@ -90,6 +110,10 @@ mlx5sim_shared_t mlx5sim_shared_common(const mlx5sim_shared_t *a,
 /** Have a part of @a what, without gaps, grow by a mapping. */
 void mlx5sim_shared_add(mlx5sim_shared_t *part, const mlx5sim_shared_t *what,
                         const mlx5sim_procmaps_line_t *line);
+
+/** A child wants zeros there, before it has its copy in place: in a handler of
+ *  its own. */
+void mlx5sim_shared_discard_copies(const mlx5sim_shared_t *what);
 
 /** Forget the ranges of this process, in a child, and close their file. */
 void mlx5sim_shared_forget_own(void);

@@ -133,8 +133,10 @@ mlx5sim_mremap(void *addr, size_t old_length, size_t length, int flags, ...)
 
     /* what shrinks stays where it is */
     if (((length > old_length) || (flags & ~MREMAP_MAYMOVE)) &&
-        mlx5sim_shared_is_in((uintptr_t)addr, old_length)) {
-        mlx5sim_shared_withdraw((uintptr_t)addr, old_length);
+        mlx5sim_shared_is_in((uintptr_t)addr, old_length) &&
+        (mlx5sim_shared_withdraw((uintptr_t)addr, old_length) != 0)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
     }
 
     mlx5sim_memory_forget(addr, old_length);

@@ -21,6 +21,7 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -164,6 +165,27 @@ inline bool can_guard(bool is_for_user = false)
     }
     return fd >= 0;
 }
+
+/** No descriptor is free while this is there. */
+struct no_descriptors {
+    no_descriptors()
+    {
+        rlimit less;
+
+        REQUIRE_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+        less          = limit;
+        less.rlim_cur = 3;
+        REQUIRE_EQ(0, setrlimit(RLIMIT_NOFILE, &less));
+        REQUIRE_EQ(-1, open("/dev/null", O_RDONLY));
+    }
+
+    ~no_descriptors()
+    {
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+
+    rlimit limit;
+};
 
 /** No call of that number from now on, as a container may have it. */
 inline void refuse(int call)

@@ -40,28 +40,7 @@ protected:
     }
 };
 
-/* No descriptor is free while this is there */
-struct no_descriptors {
-    no_descriptors()
-    {
-        rlimit less;
-
-        REQUIRE_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
-        less          = limit;
-        less.rlim_cur = 3;
-        REQUIRE_EQ(0, setrlimit(RLIMIT_NOFILE, &less));
-        REQUIRE_EQ(-1, open("/dev/null", O_RDONLY));
-    }
-
-    ~no_descriptors()
-    {
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-
-    rlimit limit;
-};
-
-/* Nor are more than 2 MB of addresses */
+/* No more than 2 MB of addresses are there meanwhile */
 struct no_memory {
     no_memory()
     {
