@@ -31,7 +31,7 @@ mlx5sim_patch_target(uintptr_t end, uint8_t code[MLX5SIM_PATCH_CALL_GOT])
                          .iov_len  = MLX5SIM_PATCH_CALL_GOT};
     int32_t disp;
 
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) !=
+    if (process_vm_readv(gettid(), &to, 1, &from, 1, 0) !=
         MLX5SIM_PATCH_CALL_GOT) {
         return 0;
     }
@@ -72,7 +72,7 @@ static int mlx5sim_patch_is_writable(uintptr_t addr)
 {
     struct iovec iov = {.iov_base = (void*)addr, .iov_len = sizeof(addr)};
 
-    return process_vm_writev(getpid(), &iov, 1, &iov, 1, 0) == sizeof(addr);
+    return process_vm_writev(gettid(), &iov, 1, &iov, 1, 0) == sizeof(addr);
 }
 
 /* Whether a word is the address of a function to be replaced */
@@ -83,7 +83,7 @@ static int mlx5sim_patch_is_memcpy(uintptr_t addr)
     struct iovec from = {.iov_base = (void*)addr, .iov_len = sizeof(word)};
 
     return (addr % sizeof(word) == 0) &&
-           (process_vm_readv(getpid(), &to, 1, &from, 1, 0) == sizeof(word)) &&
+           (process_vm_readv(gettid(), &to, 1, &from, 1, 0) == sizeof(word)) &&
            ((word == (uintptr_t)memcpy) || (word == (uintptr_t)memmove));
 }
 

@@ -280,7 +280,7 @@ mlx5sim_patch_write(uintptr_t addr, const uint8_t *jump, unsigned num)
     uint8_t old[MLX5SIM_INSN_JUMP];
     int fd, ret;
 
-    fd = REAL(openat)(AT_FDCWD, "/proc/self/mem", O_WRONLY | O_CLOEXEC);
+    fd = REAL(openat)(AT_FDCWD, "/proc/thread-self/mem", O_WRONLY | O_CLOEXEC);
     if (fd < 0) {
         return -1;
     }

@@ -280,7 +280,7 @@ int mlx5sim_place_path(int dir_fd, char *path, size_t size)
     char link[32];
     ssize_t n;
 
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", dir_fd);
+    snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", dir_fd);
     n = readlink(link, path, size);
     if (n < 0) {
         return -1;

@@ -5,6 +5,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 /*
  * Locks in shared memory. They are robust mutexes: when a process dies with one
@@ -42,6 +43,13 @@ static inline int mlx5sim_lock_is_orphan(const mlx5sim_lock_t *lock)
 {
     return (__atomic_load_n(&lock->__data.__lock, __ATOMIC_ACQUIRE) &
             FUTEX_OWNER_DIED) != 0;
+}
+
+/** The thread that holds @a lock, or 0: none does. Costs a load. */
+static inline pid_t mlx5sim_lock_owner(const mlx5sim_lock_t *lock)
+{
+    return __atomic_load_n(&lock->__data.__lock, __ATOMIC_RELAXED) &
+           FUTEX_TID_MASK;
 }
 
 #endif

@@ -16,8 +16,7 @@
 /* One side of a copy by way of /proc/PID/mem */
 typedef struct {
     const mlx5sim_proc_t *proc;
-    pid_t                pid;
-    uint64_t             start_time; /* 0: it is this process */
+    int                  is_own; /* this process */
     const struct iovec   *iov;
     size_t               offset;  /* in the first piece */
     int                  fd;
@@ -57,28 +56,29 @@ static void mlx5sim_mem_explain(const mlx5sim_mem_side_t *side)
                 "in it, or the process has called exec. Hardware keeps the "
                 "pages of a memory region, this device can't: what needs them "
                 "ends with an error\n",
-                (int)side->pid, (char*)side->iov->iov_base + side->offset);
+                (int)side->proc->pid,
+                (char*)side->iov->iov_base + side->offset);
     }
 }
 
 static mlx5sim_mem_side_t
 mlx5sim_mem_side(const mlx5sim_proc_t *proc, const struct iovec *iov)
 {
-    return (mlx5sim_mem_side_t){proc, proc->pid, proc->start_time, iov, 0,
-                                -1};
+    return (mlx5sim_mem_side_t){proc, 0, iov, 0, -1};
 }
 
 static mlx5sim_mem_side_t mlx5sim_mem_side_own(const struct iovec *iov)
 {
-    return (mlx5sim_mem_side_t){mlx5sim_proc_self(), getpid(), 0, iov, 0,
-                                -1};
+    return (mlx5sim_mem_side_t){mlx5sim_proc_self(), 1, iov, 0, -1};
 }
 
 static int mlx5sim_mem_side_open(mlx5sim_mem_side_t *side, int flags)
 {
     char path[32];
 
-    snprintf(path, sizeof(path), "/proc/%d/mem", (int)side->pid);
+    snprintf(path, sizeof(path), "/proc/%d/mem",
+             side->is_own ? (int)gettid() :
+                            (int)mlx5sim_proc_thread(side->proc));
     side->fd = open(path, flags | O_CLOEXEC);
     return side->fd >= 0;
 }
@@ -100,8 +100,7 @@ static off_t mlx5sim_mem_side_addr(mlx5sim_mem_side_t *side, size_t *room_p)
  * opened, so this holds as long. */
 static int mlx5sim_mem_side_is_meant(const mlx5sim_mem_side_t *side)
 {
-    return (side->start_time == 0) ||
-           (mlx5sim_proc_start_time(side->pid) == side->start_time);
+    return side->is_own || mlx5sim_proc_alive(side->proc);
 }
 
 /* Hardware does not see mprotect(): the pages of a memory region are pinned.
@@ -166,9 +165,10 @@ int mlx5sim_mem_probev(const mlx5sim_proc_t *proc, const struct iovec *local,
         return -ESRCH;
     }
 
-    return mlx5sim_mem_result(proc, process_vm_readv(proc->pid, local,
-                                                     num_local, remote,
-                                                     num_remote, 0), length);
+    return mlx5sim_mem_result(proc,
+                              process_vm_readv(mlx5sim_proc_thread(proc), local,
+                                               num_local, remote, num_remote,
+                                               0), length);
 }
 
 int mlx5sim_mem_probe_writev(const mlx5sim_proc_t *proc,
@@ -180,9 +180,10 @@ int mlx5sim_mem_probe_writev(const mlx5sim_proc_t *proc,
         return -ESRCH;
     }
 
-    return mlx5sim_mem_result(proc, process_vm_writev(proc->pid, local,
-                                                      num_local, remote,
-                                                      num_remote, 0), length);
+    return mlx5sim_mem_result(proc,
+                              process_vm_writev(mlx5sim_proc_thread(proc),
+                                                local, num_local, remote,
+                                                num_remote, 0), length);
 }
 
 int mlx5sim_mem_readv(const mlx5sim_proc_t *proc, const struct iovec *local,

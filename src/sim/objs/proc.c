@@ -129,6 +129,7 @@ int mlx5sim_proc_exists(pid_t pid)
 int mlx5sim_proc_alive(const mlx5sim_proc_t *proc)
 {
     uint64_t start_time;
+    pid_t tid;
 
     if (proc->pid == getpid()) {
         /* exec keeps pid and start time, but the old image is gone */
@@ -136,7 +137,13 @@ int mlx5sim_proc_alive(const mlx5sim_proc_t *proc)
     }
 
     start_time = mlx5sim_proc_start_time(proc->pid);
-    return (start_time != 0) && (start_time == proc->start_time);
+    if (start_time != 0) {
+        return start_time == proc->start_time;
+    }
+
+    /* the first thread may have ended, and others go on */
+    tid = mlx5sim_lock_owner(&proc->life);
+    return (tid != 0) && (syscall(SYS_tgkill, proc->pid, tid, 0) == 0);
 }
 
 void mlx5sim_proc_kick(mlx5sim_proc_t *proc)

@@ -37,6 +37,16 @@ static inline int mlx5sim_proc_is_gone(const mlx5sim_proc_t *proc)
     return mlx5sim_lock_is_orphan(&proc->life);
 }
 
+/** A thread of a process, by which its memory and descriptors are reached. Of
+ *  the first thread the kernel knows neither when it has ended, by
+ *  pthread_exit(), and others go on (proc(5)). */
+static inline pid_t mlx5sim_proc_thread(const mlx5sim_proc_t *proc)
+{
+    pid_t tid = mlx5sim_lock_owner(&proc->life);
+
+    return (tid != 0) ? tid : proc->pid;
+}
+
 /** Whether the process still runs (same pid and start time). */
 int mlx5sim_proc_alive(const mlx5sim_proc_t *proc);
 

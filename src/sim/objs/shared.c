@@ -176,7 +176,7 @@ void *mlx5sim_shared_copy_of(const mlx5sim_shared_t *what)
     /* without the file, what can't be read can't be copied */
     if ((pread(mlx5sim_shared_file(), to.iov_base, length, what->addr) !=
          length) &&
-        (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != length)) {
+        (process_vm_readv(gettid(), &to, 1, &from, 1, 0) != length)) {
         mlx5sim_shared_munmap(to.iov_base, what->length);
         return NULL;
     }

@@ -100,7 +100,7 @@ int mlx5sim_shared_is_untouched(uint64_t addr, uint64_t length)
     uint64_t i, num;
     int fd;
 
-    fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap",
+    fd = syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap",
                  O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return 0;

@@ -91,8 +91,8 @@ static int mlx5sim_shared_reach(const mlx5sim_proc_t *proc)
         return -1;
     }
 
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)proc->pid,
-             proc->shared.fd);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d",
+             (int)mlx5sim_proc_thread(proc), proc->shared.fd);
     fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if ((fd >= 0) && !mlx5sim_shared_is_file(fd, proc)) {
         syscall(SYS_close, fd);
@@ -261,7 +261,8 @@ int mlx5sim_shared_force(const mlx5sim_proc_t *proc, uint64_t addr, void *data,
         return 0;
     }
 
-    mlx5sim_procmaps_read(proc->pid, mlx5sim_shared_force_line, &force);
+    mlx5sim_procmaps_read(mlx5sim_proc_thread(proc), mlx5sim_shared_force_line,
+                          &force);
     if ((force.part.addr == addr) && (force.part.length == length)) {
         is_done = (is_write ? pwrite(fd, data, length, addr) :
                               pread(fd, data, length, addr)) ==

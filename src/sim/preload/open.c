@@ -70,7 +70,7 @@ mlx5sim_open_counter(int dir_fd, const char *path, int flags, int fd,
     char name[32], file[PATH_MAX];
     ssize_t length;
 
-    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    snprintf(name, sizeof(name), "/proc/thread-self/fd/%d", fd);
     length = REAL(readlink)(name, file, sizeof(file) - 1);
     file[(length > 0) ? length : 0] = '\0';
     if ((strstr(file, "/sysfs/devices/") == NULL) ||

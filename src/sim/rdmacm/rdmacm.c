@@ -187,7 +187,7 @@ int mlx5sim_cm_copy_in(void *to, uint64_t from, size_t size)
     struct iovec local  = {to, size};
     struct iovec remote = {(void*)(uintptr_t)from, size};
 
-    return (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
+    return (process_vm_readv(gettid(), &local, 1, &remote, 1, 0) ==
             (ssize_t)size) ? 0 : -EFAULT;
 }
 
@@ -198,7 +198,7 @@ int mlx5sim_cm_reply(const mlx5sim_cm_cmd_t *cmd, uint64_t response,
     struct iovec local  = {(void*)answer, length};
     struct iovec remote = {(void*)(uintptr_t)response, length};
 
-    return (process_vm_writev(getpid(), &local, 1, &remote, 1, 0) ==
+    return (process_vm_writev(gettid(), &local, 1, &remote, 1, 0) ==
             (ssize_t)length) ? 0 : -EFAULT;
 }
 

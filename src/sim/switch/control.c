@@ -209,8 +209,8 @@ static int mlx5sim_control_connect(const char *path)
         return -1;
     }
 
-    ret = snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s",
-                   dir_fd, name);
+    ret = snprintf(addr.sun_path, sizeof(addr.sun_path),
+                   "/proc/thread-self/fd/%d/%s", dir_fd, name);
     if (ret >= (int)sizeof(addr.sun_path)) {
         errno = ENAMETOOLONG;
         return -1;

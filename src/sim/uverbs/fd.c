@@ -52,7 +52,7 @@ static mlx5sim_ctx_t *mlx5sim_fd_named(int fd)
         return NULL;
     }
 
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
     len = readlink(path, file, sizeof(file) - 1);
     if (len < (ssize_t)sizeof(name)) {
         return NULL;

@@ -171,6 +171,48 @@ TEST_F(test_device_shared, a_child_has_a_copy)
     });
 }
 
+/* As main() may end with pthread_exit(): of the process the kernel knows no
+ * memory by its number then, and calls it a zombie. What it has is not taken
+ * for a dead one's either, by who opens the device next. */
+TEST_F(test_device_shared, the_first_thread_has_ended)
+{
+    for (const char *share : {"queues", "none"}) {
+        set_env("MLX5SIM_SHARE", share);
+        run(2, [](rank &r) {
+            static pthread_t first = pthread_self();
+            static side *s         = new side(r, qp_options(), 1 << 16,
+                                              num_cqes - 1);
+            int status;
+
+            if (r.index == 0) {
+                r.wait_word(0, 1);
+                pid_t pid = fork();
+                if (pid == 0) {
+                    context late;
+                    _exit(0);
+                }
+                REQUIRE_EQ(pid, waitpid(pid, &status, 0));
+                REQUIRE_EQ(0, status);
+                send_some(*s, 0, num_cqes);
+                r.barrier();
+                return;
+            }
+
+            std::thread([&r]() {
+                pthread_join(first, nullptr);
+                r.word(0) = 1;
+                recv_some(*s, 0, num_cqes);
+                {
+                    cq another(s->c, num_cqes - 1);
+                }
+                r.barrier();
+                _exit(0);
+            }).detach();
+            syscall(SYS_exit, 0); /* pthread_exit() would unwind the test */
+        });
+    }
+}
+
 /* As daemons close all that they do not know */
 TEST_F(test_device_shared, the_descriptor_is_closed)
 {
