@@ -15,14 +15,12 @@
 
 /* ucma_copy_conn_param() */
 static void mlx5sim_cm_param_read(const struct rdma_ucm_conn_param *from,
-                                  const mlx5sim_cm_id_t *id,
                                   mlx5sim_cm_param_t *param_p)
 {
     memset(param_p, 0, sizeof(*param_p));
     param_p->qp_num              = from->qp_num & 0xffffff;
-    param_p->qkey                = ((id->qp_type == IBV_QPT_UD) &&
-                                    (from->qkey == 0)) ? MLX5SIM_CM_QKEY :
-                                                         from->qkey;
+    /* who has an address of IP has no say in it: cma_send_sidr_rep() */
+    param_p->qkey                = MLX5SIM_CM_QKEY;
     param_p->responder_resources = from->responder_resources;
     param_p->initiator_depth     = from->initiator_depth;
     param_p->flow_control        = from->flow_control;
@@ -52,7 +50,7 @@ int mlx5sim_cm_cmd_connect(mlx5sim_cm_cmd_t *cmd)
         return ret;
     }
 
-    mlx5sim_cm_param_read(&in->conn_param, id, &param);
+    mlx5sim_cm_param_read(&in->conn_param, &param);
     ret = mlx5sim_cm_connect(id, &param);
     mlx5sim_cm_watch_wake();
     return ret;
@@ -110,7 +108,7 @@ int mlx5sim_cm_cmd_accept(mlx5sim_cm_cmd_t *cmd)
         return mlx5sim_cm_establish(id);
     }
 
-    mlx5sim_cm_param_read(&in->conn_param, id, &param);
+    mlx5sim_cm_param_read(&in->conn_param, &param);
     ret = mlx5sim_cm_accept(id, &param);
     if (ret == 0) {
         id->o.user_handle = in->uid;

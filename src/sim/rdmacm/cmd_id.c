@@ -238,7 +238,9 @@ static void mlx5sim_cm_event_param(const mlx5sim_cm_id_t *id, unsigned event,
     conn->responder_resources = from->initiator_depth;
     conn->initiator_depth     = from->responder_resources;
     conn->flow_control        = from->flow_control;
-    conn->retry_count         = from->retry_count;
+    /* REP does not have it: cma_set_rep_event_data() */
+    conn->retry_count         = (event == MLX5SIM_CM_EVENT_CONNECT_REQUEST) ?
+                                from->retry_count : 0;
     conn->rnr_retry_count     = from->rnr_retry_count;
     conn->srq                 = from->srq;
     conn->qp_num              = from->qp_num;

@@ -227,6 +227,28 @@ TEST_F(test_device_rdmacm, a_request_is_rejected)
     });
 }
 
+/* How often to send again is what the request says, for both sides: REP does
+ * not have it, cma_set_rep_event_data() */
+TEST_F(test_device_rdmacm, an_answer_does_not_say_how_often_to_try)
+{
+    run(1, [](rank &) {
+        rdma_ucm_event_resp event;
+        ends e;
+
+        REQUIRE_EQ(0, e.client.connect(e.active));
+        event = e.server.expect(CM_CONNECT_REQUEST, UID_LISTENER);
+        REQUIRE_EQ(6, event.param.conn.retry_count);
+        REQUIRE_EQ(7, event.param.conn.rnr_retry_count);
+        REQUIRE_EQ(0, e.server.accept(event.id, UID_SERVER));
+        event = e.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+        REQUIRE_EQ(0, event.param.conn.retry_count);
+        REQUIRE_EQ(7, event.param.conn.rnr_retry_count);
+        REQUIRE_EQ(0, e.client.establish(e.active));
+        event = e.server.expect(CM_ESTABLISHED, UID_SERVER);
+        REQUIRE_EQ(0, event.param.conn.rnr_retry_count);
+    });
+}
+
 TEST_F(test_device_rdmacm, an_answer_is_rejected)
 {
     run(1, [](rank &) {
@@ -615,6 +637,39 @@ TEST_F(test_device_rdmacm, datagrams_are_told_where_to_go)
         REQUIRE_EQ(attr.qkey, event.param.ud.qkey);
         REQUIRE_EQ(1, event.param.ud.ah_attr.port_num);
         REQUIRE(!strcmp((char*)event.param.ud.private_data, "me"));
+    });
+}
+
+/* An address of IP has no key of its own: ucma_copy_conn_param(),
+ * cma_send_sidr_rep() */
+TEST_F(test_device_rdmacm, datagrams_of_ip_addresses_have_one_key)
+{
+    run(1, [](rank &) {
+        const uint32_t udp_qkey = 0x01234567; /* RDMA_UDP_QKEY */
+        rdma_ucm_accept in      = {};
+        ib_uverbs_qp_attr attr;
+        cm server, client;
+        uint32_t listener, active;
+
+        listener = server.create(UID_LISTENER, RDMA_PS_UDP);
+        REQUIRE_EQ(0, server.bind(listener, local, 0));
+        REQUIRE_EQ(0, server.listen(listener));
+        active = client.to(UID_CLIENT, local, server.port(listener),
+                           RDMA_PS_UDP);
+        REQUIRE_EQ(0, client.connect(active));
+        in.uid              = UID_SERVER;
+        in.id               = server.expect(CM_CONNECT_REQUEST,
+                                            UID_LISTENER).id;
+        in.conn_param.valid = 1;
+        in.conn_param.qkey  = 0x11111111;
+        REQUIRE_EQ(0, server.command(RDMA_USER_CM_CMD_ACCEPT, in));
+        REQUIRE_EQ(udp_qkey, client.expect(CM_ESTABLISHED,
+                                           UID_CLIENT).param.ud.qkey);
+        for (const auto &end : {std::make_pair(&server, in.id),
+                                std::make_pair(&client, active)}) {
+            REQUIRE_EQ(0, end.first->qp_attr(end.second, IBV_QPS_INIT, &attr));
+            REQUIRE_EQ(udp_qkey, attr.qkey);
+        }
     });
 }
 
