@@ -7,11 +7,13 @@
 #include <sim/rdmacm/def.h>
 #include <sim/rdmacm/event.h>
 #include <sim/rdmacm/id.h>
+#include <sim/rdmacm/rdmacm.h>
 #include <sim/rdmacm/watch.h>
 #include <sim/uverbs/fd.h>
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <fcntl.h>
 #include <string.h>
 
 
@@ -86,11 +88,16 @@ int mlx5sim_cm_cmd_migrate_id(mlx5sim_cm_cmd_t *cmd)
     uint32_t index;
     int ret;
 
-    /* the id moves to the channel of the command from the one that it names */
-    of_id.chan = (from == 0) ? NULL : mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, from);
-    if ((of_id.chan == NULL) || !of_id.chan->is_cm) {
+    if (fcntl(in->fd, F_GETFD) < 0) {
+        return -ENOENT; /* not -EBADF: ucma_migrate_id() */
+    }
+
+    if (!mlx5sim_rdmacm_is_same(in->fd)) {
         return -EINVAL;
     }
+
+    /* the id moves to the channel of the command from the one that it names */
+    of_id.chan = mlx5sim_obj_at(MLX5SIM_OBJ_CHAN, from);
 
     id = mlx5sim_cm_cmd_id(&of_id, in->id, &ret);
     if (id == NULL) {

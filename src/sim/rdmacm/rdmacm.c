@@ -100,14 +100,19 @@ int mlx5sim_rdmacm_is_fd(int fd)
     return mlx5sim_rdmacm_chan(fd) != NULL;
 }
 
-int mlx5sim_rdmacm_is_open(int fd)
+int mlx5sim_rdmacm_is_same(int fd)
 {
     const mlx5sim_chan_t *chan = mlx5sim_rdmacm_chan(fd);
     struct stat st;
 
-    if ((chan == NULL) ||
-        ((fstat(fd, &st) == 0) && (st.st_ino == chan->inode))) {
-        return chan != NULL;
+    return (chan != NULL) && (fstat(fd, &st) == 0) &&
+           (st.st_ino == chan->inode);
+}
+
+int mlx5sim_rdmacm_is_open(int fd)
+{
+    if (mlx5sim_rdmacm_is_same(fd)) {
+        return 1;
     }
 
     mlx5sim_rdmacm_close(fd);

@@ -24,7 +24,10 @@ int mlx5sim_rdmacm_open(int flags);
 /** Whether a descriptor is one of ours. */
 int mlx5sim_rdmacm_is_fd(int fd);
 
-/** Whether it still is. If its number has come to another file, by dup2(2) or
+/** Whether it still is, and its number has not come to another file. */
+int mlx5sim_rdmacm_is_same(int fd);
+
+/** The same of a descriptor of ours. If it is no more, by dup2(2) or
  *  close_range(2), the device is closed now. */
 int mlx5sim_rdmacm_is_open(int fd);
 

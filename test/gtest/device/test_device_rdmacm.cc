@@ -727,6 +727,47 @@ TEST_F(test_device_rdmacm, an_id_moves_with_its_events)
     });
 }
 
+/* ucma_migrate_id(): the descriptor is looked at before the id */
+TEST_F(test_device_rdmacm, an_id_moves_from_no_other_file)
+{
+    run(1, [](rank &) {
+        rdma_ucm_migrate_resp out = {};
+        rdma_ucm_migrate_id in    = {};
+        int pipe_fds[2];
+        ends e;
+        cm other;
+
+        auto migrate = [&](int fd, uint32_t id) {
+            in.response = (uintptr_t)&out;
+            in.id       = id;
+            in.fd       = fd;
+            return other.command(RDMA_USER_CM_CMD_MIGRATE_ID, in, sizeof(out));
+        };
+
+        REQUIRE_EQ(0, pipe(pipe_fds));
+        REQUIRE_EQ(ENOENT, migrate(-1, e.active));
+        REQUIRE_EQ(ENOENT, migrate(1 << 20, e.active));
+        REQUIRE_EQ(EINVAL, migrate(pipe_fds[0], e.active));
+        REQUIRE_EQ(EINVAL, migrate(pipe_fds[0], 1 << 20));
+        REQUIRE_EQ(ENOENT, migrate(e.client.fd, 1 << 20));
+        REQUIRE_EQ(EINVAL, migrate(other.fd, e.active));
+        REQUIRE_EQ(0, migrate(e.client.fd, e.active));
+        REQUIRE_EQ(2, out.events_reported);
+
+        /* to where it is */
+        out = {};
+        REQUIRE_EQ(0, migrate(other.fd, e.active));
+        REQUIRE_EQ(2, out.events_reported);
+        REQUIRE_EQ(2, other.destroy(e.active));
+
+        /* nor from what has come to the number */
+        REQUIRE_EQ(0, syscall(SYS_close, e.server.fd));
+        REQUIRE_EQ(ENOENT, migrate(e.server.fd, e.listener));
+        REQUIRE_EQ(e.server.fd, syscall(SYS_dup2, pipe_fds[0], e.server.fd));
+        REQUIRE_EQ(EINVAL, migrate(e.server.fd, e.listener));
+    });
+}
+
 TEST_F(test_device_rdmacm, data_may_come_before_the_last_message)
 {
     run(1, [](rank &) {
