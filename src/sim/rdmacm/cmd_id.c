@@ -16,6 +16,9 @@
 #include <fcntl.h>
 #include <string.h>
 
+/* Longest value of an option: ucma.c, KMALLOC_MAX_SIZE */
+#define MLX5SIM_CM_OPTION_MAX (4u << 20)
+
 
 /* ucma_get_qp_type(). @return -1 if there is no such port space */
 static int mlx5sim_cm_qp_type(const struct rdma_ucm_create_id *in)
@@ -168,17 +171,30 @@ static int mlx5sim_cm_set_id_option(mlx5sim_cm_id_t *id, uint32_t name,
     }
 }
 
-/* ucma_set_ib_path(): the path is the only one there is */
-static int mlx5sim_cm_set_path(mlx5sim_cm_id_t *id,
-                               const struct ib_path_rec_data *path,
+/* ucma_set_ib_path(): the first path that is for all counts. What it says is
+ * known: there is no other one. */
+static int mlx5sim_cm_set_path(mlx5sim_cm_id_t *id, uint64_t paths,
                                size_t length)
 {
-    const uint32_t wanted = IB_PATH_GMP | IB_PATH_PRIMARY |
-                            IB_PATH_BIDIRECTIONAL;
+    const uint32_t wanted        = IB_PATH_GMP | IB_PATH_PRIMARY |
+                                   IB_PATH_BIDIRECTIONAL;
+    struct ib_path_rec_data path = {};
+    size_t offset;
+    int ret;
 
-    if ((length == 0) || (length % sizeof(*path) != 0) ||
-        ((path->flags & wanted) != wanted) ||
-        (id->state != MLX5SIM_CM_ADDR)) {
+    if (length % sizeof(path) != 0) {
+        return -EINVAL;
+    }
+
+    for (offset = 0; (offset < length) && (path.flags != wanted);
+         offset += sizeof(path)) {
+        ret = mlx5sim_cm_copy_in(&path, paths + offset, sizeof(path));
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    if ((path.flags != wanted) || (id->state != MLX5SIM_CM_ADDR)) {
         return -EINVAL;
     }
 
@@ -189,9 +205,13 @@ static int mlx5sim_cm_set_path(mlx5sim_cm_id_t *id,
 int mlx5sim_cm_cmd_set_option(mlx5sim_cm_cmd_t *cmd)
 {
     const struct rdma_ucm_set_option *in = &cmd->in.set_option;
-    struct ib_path_rec_data value        = {};
+    int value                            = 0;
     mlx5sim_cm_id_t *id;
     int ret;
+
+    if (in->optlen > MLX5SIM_CM_OPTION_MAX) {
+        return -EINVAL;
+    }
 
     id = mlx5sim_cm_cmd_id(cmd, in->id, &ret);
     if (id == NULL) {
@@ -208,7 +228,7 @@ int mlx5sim_cm_cmd_set_option(mlx5sim_cm_cmd_t *cmd)
         return mlx5sim_cm_set_id_option(id, in->optname, &value, in->optlen);
     } else if ((in->level == RDMA_OPTION_IB) &&
                (in->optname == RDMA_OPTION_IB_PATH)) {
-        return mlx5sim_cm_set_path(id, &value, in->optlen);
+        return mlx5sim_cm_set_path(id, in->optval, in->optlen);
     }
     return -ENOSYS;
 }

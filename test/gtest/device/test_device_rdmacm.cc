@@ -514,6 +514,50 @@ TEST_F(test_device_rdmacm, addresses)
     });
 }
 
+/* ucma_set_ib_path(): the first of the paths that is for all */
+TEST_F(test_device_rdmacm, a_path_may_be_set)
+{
+    run(1, [](rank &) {
+        const uint32_t all = IB_PATH_GMP | IB_PATH_PRIMARY |
+                             IB_PATH_BIDIRECTIONAL;
+        ib_path_rec_data paths[3] = {};
+        cm m;
+        uint32_t id = m.create(1);
+
+        auto set = [&](size_t length, uint32_t name = RDMA_OPTION_IB_PATH) {
+            return m.set_option(id, RDMA_OPTION_IB, name, paths, length);
+        };
+
+        paths[0].flags = all;
+        REQUIRE_EQ(EINVAL, set(sizeof(paths[0])));
+        REQUIRE_EQ(0, m.resolve(id, local, 1));
+        m.expect(CM_ADDR_RESOLVED, 1);
+        REQUIRE_EQ(EINVAL, set(0));
+        REQUIRE_EQ(EINVAL, set(sizeof(paths[0]) - 1));
+        REQUIRE_EQ(EINVAL, set(sizeof(paths[0]) + 1));
+        REQUIRE_EQ(ENOSYS, set(sizeof(paths[0]), RDMA_OPTION_IB_PATH + 1));
+        REQUIRE_EQ(EFAULT, m.set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
+                                        (void*)64, sizeof(paths[0])));
+        for (uint32_t flags : {uint32_t(IB_PATH_PRIMARY),
+                               uint32_t(IB_PATH_GMP | IB_PATH_PRIMARY |
+                                        IB_PATH_OUTBOUND),
+                               all | IB_PATH_INBOUND}) {
+            paths[0].flags = flags;
+            REQUIRE_EQ(EINVAL, set(sizeof(paths[0])));
+            REQUIRE_EQ(EINVAL, set(sizeof(paths)));
+        }
+
+        paths[2].flags = all;
+        REQUIRE_EQ(EINVAL, set(2 * sizeof(paths[0])));
+        REQUIRE_EQ(0, set(sizeof(paths)));
+        m.expect(CM_ROUTE_RESOLVED, 1);
+        REQUIRE_EQ(EINVAL, set(sizeof(paths)));
+        REQUIRE_EQ(EINVAL, m.route(id));
+        REQUIRE_EQ(0, m.connect(id));
+        m.expect(CM_REJECTED, 1);
+    });
+}
+
 TEST_F(test_device_rdmacm, attributes_follow_the_state)
 {
     run(1, [](rank &) {
