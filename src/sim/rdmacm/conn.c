@@ -276,20 +276,24 @@ int mlx5sim_cm_connect(mlx5sim_cm_id_t *id, const mlx5sim_cm_param_t *param)
     return 0;
 }
 
+/* Who can't accept rejects: rdma_accept(), cma_rep_recv() */
+static int mlx5sim_cm_not_accepted(mlx5sim_cm_id_t *id)
+{
+    (void)mlx5sim_cm_reject(id, MLX5SIM_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+    return -EINVAL;
+}
+
 int mlx5sim_cm_accept(mlx5sim_cm_id_t *id, const mlx5sim_cm_param_t *param)
 {
     mlx5sim_cm_id_t *peer = mlx5sim_cm_id_peer(id);
     unsigned size         = mlx5sim_cm_is_ud(id) ? MLX5SIM_CM_DATA_SIDR_REP :
                                                    MLX5SIM_CM_DATA_REP;
 
-    if ((id->state != MLX5SIM_CM_REQ_RCVD) ||
-        ((peer == NULL) && !id->is_remote)) {
-        return -EINVAL;
+    if ((id->state != MLX5SIM_CM_REQ_RCVD) || (param->length > size)) {
+        return mlx5sim_cm_not_accepted(id);
     }
 
-    if (param->length > size) {
-        /* rdma_accept() rejects what it can't accept */
-        (void)mlx5sim_cm_reject(id, MLX5SIM_CM_REJ_CONSUMER_DEFINED, NULL, 0);
+    if ((peer == NULL) && !id->is_remote) {
         return -EINVAL;
     }
 
@@ -322,9 +326,12 @@ int mlx5sim_cm_establish(mlx5sim_cm_id_t *id)
 {
     mlx5sim_cm_id_t *peer = mlx5sim_cm_id_peer(id);
 
-    if ((id->state != MLX5SIM_CM_REP_RCVD) ||
-        ((peer == NULL) && !id->is_remote)) {
-        return -EINVAL;
+    if (id->state != MLX5SIM_CM_REP_RCVD) {
+        return mlx5sim_cm_not_accepted(id);
+    }
+
+    if ((peer == NULL) && !id->is_remote) {
+        return -EINVAL; /* that it has gone will be an event */
     }
 
     mlx5sim_cm_set_state(id, MLX5SIM_CM_ESTABLISHED);
@@ -362,9 +369,11 @@ int mlx5sim_cm_reject(mlx5sim_cm_id_t *id, unsigned reason, const void *data,
     mlx5sim_cm_id_t *peer = mlx5sim_cm_id_peer(id);
     unsigned size         = mlx5sim_cm_is_ud(id) ? MLX5SIM_CM_DATA_SIDR_REP :
                                                    MLX5SIM_CM_DATA_REJ;
+    int is_own            = (id->state == MLX5SIM_CM_REQ_SENT) &&
+                            !mlx5sim_cm_is_ud(id);
 
     /* cm_send_rej_locked(); datagrams are not answered twice */
-    if (((id->state != MLX5SIM_CM_REQ_RCVD) &&
+    if ((!is_own && (id->state != MLX5SIM_CM_REQ_RCVD) &&
          (id->state != MLX5SIM_CM_REP_SENT) &&
          (id->state != MLX5SIM_CM_REP_RCVD)) || (length > size)) {
         return -EINVAL;
@@ -374,7 +383,9 @@ int mlx5sim_cm_reject(mlx5sim_cm_id_t *id, unsigned reason, const void *data,
         mlx5sim_cm_remote_reject(id, reason, data, length);
     }
     mlx5sim_cm_set_state(id, MLX5SIM_CM_CLOSED);
-    if (peer != NULL) {
+    if ((peer != NULL) && is_own) {
+        mlx5sim_cm_lost(peer); /* the message does not name its id */
+    } else if (peer != NULL) {
         mlx5sim_cm_refuse(peer, reason, data, length);
     }
     return 0;

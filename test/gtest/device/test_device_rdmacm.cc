@@ -285,6 +285,106 @@ TEST_F(test_device_rdmacm, an_acceptance_is_taken_back)
     });
 }
 
+/* Who can't accept rejects: rdma_accept() */
+TEST_F(test_device_rdmacm, what_can_not_be_accepted_is_rejected)
+{
+    run(1, [](rank &) {
+        ends twice, not_asked, connected;
+
+        twice.request();
+        REQUIRE_EQ(0, twice.server.accept(twice.passive, UID_SERVER));
+        twice.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+        REQUIRE_EQ(EINVAL, twice.server.accept(twice.passive, UID_SERVER));
+        REQUIRE_EQ(28, twice.client.expect(CM_REJECTED, UID_CLIENT).status);
+        REQUIRE_EQ(EINVAL, twice.client.establish(twice.active));
+
+        /* who is asked has no answer to take */
+        not_asked.request();
+        REQUIRE_EQ(EINVAL, not_asked.server.establish(not_asked.passive));
+        REQUIRE_EQ(28, not_asked.client.expect(CM_REJECTED,
+                                               UID_CLIENT).status);
+        REQUIRE_EQ(EINVAL, not_asked.server.accept(not_asked.passive,
+                                                   UID_SERVER));
+
+        /* a connection that is there stays */
+        connected.establish();
+        REQUIRE_EQ(EINVAL, connected.server.accept(connected.passive,
+                                                   UID_SERVER));
+        REQUIRE_EQ(EINVAL, connected.client.accept(connected.active,
+                                                   UID_CLIENT));
+        REQUIRE_EQ(EINVAL, connected.client.establish(connected.active));
+        REQUIRE(!is_readable(connected.server));
+        REQUIRE(!is_readable(connected.client));
+        REQUIRE_EQ(0, connected.client.disconnect(connected.active));
+        connected.server.expect(CM_DISCONNECTED, UID_SERVER);
+    });
+}
+
+/* ib_send_cm_rej(): who has asked may reject as well, which nobody hears */
+TEST_F(test_device_rdmacm, a_request_is_taken_back)
+{
+    run(1, [](rank &) {
+        ends e;
+
+        e.request();
+        REQUIRE_EQ(0, e.client.reject(e.active));
+        REQUIRE_EQ(EINVAL, e.client.reject(e.active));
+        REQUIRE(!is_readable(e.server));
+        REQUIRE_EQ(EINVAL, e.server.accept(e.passive, UID_SERVER));
+        REQUIRE(!is_readable(e.client));
+    });
+}
+
+/* rdma_listen(), rdma_accept(), rdma_reject() and rdma_disconnect() of cma.c */
+TEST_F(test_device_rdmacm, commands_in_a_wrong_state)
+{
+    run(1, [](rank &) {
+        cm m;
+        uint32_t ids[] = {
+            m.create(1), m.create(2), m.create(3), m.to(4, local, 1)
+        };
+        ends e;
+
+        REQUIRE_EQ(0, m.bind(ids[1], local, 0));
+        REQUIRE_EQ(0, m.resolve(ids[2], local, 1));
+        m.expect(CM_ADDR_RESOLVED, 3);
+        for (uint32_t id : ids) {
+            REQUIRE_EQ(EINVAL, m.accept(id, 1));
+            REQUIRE_EQ(EINVAL, m.establish(id));
+            REQUIRE_EQ(EINVAL, m.reject(id));
+            REQUIRE_EQ(EINVAL, m.disconnect(id));
+            REQUIRE_EQ(EINVAL, m.notify(id, IBV_EVENT_COMM_EST));
+        }
+        REQUIRE_EQ(EINVAL, m.listen(ids[2]));
+        REQUIRE_EQ(EINVAL, m.listen(ids[3]));
+        REQUIRE_EQ(EINVAL, e.server.listen(e.listener));
+        REQUIRE_EQ(EINVAL, e.server.accept(e.listener, 1));
+        REQUIRE_EQ(EINVAL, e.server.reject(e.listener));
+        REQUIRE_EQ(ENOENT, m.disconnect(1 << 20));
+        REQUIRE_EQ(EINVAL, m.disconnect(e.active));
+
+        /* neither can end what is not there yet, which nobody is told */
+        e.request();
+        REQUIRE_EQ(0, e.client.disconnect(e.active));
+        REQUIRE_EQ(0, e.server.disconnect(e.passive));
+        REQUIRE_EQ(0, e.server.accept(e.passive, UID_SERVER));
+        e.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+        REQUIRE_EQ(EINVAL, e.client.listen(e.active));
+        REQUIRE_EQ(EINVAL, e.client.connect(e.active));
+        REQUIRE_EQ(0, e.client.establish(e.active));
+        e.server.expect(CM_ESTABLISHED, UID_SERVER);
+
+        /* nor what has been ended */
+        REQUIRE_EQ(0, e.client.disconnect(e.active));
+        REQUIRE_EQ(0, e.client.disconnect(e.active));
+        REQUIRE_EQ(EINVAL, e.client.reject(e.active));
+        e.server.expect(CM_DISCONNECTED, UID_SERVER);
+        REQUIRE_EQ(EINVAL, e.server.reject(e.passive));
+        REQUIRE_EQ(0, e.server.disconnect(e.passive));
+        REQUIRE_EQ(0, e.server.disconnect(e.passive));
+    });
+}
+
 TEST_F(test_device_rdmacm, private_data_has_a_limit)
 {
     run(1, [](rank &) {
