@@ -12,8 +12,14 @@
 #include <sim/libc/real.h>
 #include <sim/preload/export.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+
+/* Headers declare these for other standards, or for old programs only. */
+sighandler_t __sysv_signal(int sig, sighandler_t handler);
+sighandler_t sysv_signal(int sig, sighandler_t handler);
+sighandler_t bsd_signal(int sig, sighandler_t handler);
 
 
 MLX5SIM_EXPORT MLX5SIM_EARLY int
@@ -57,4 +63,65 @@ MLX5SIM_EXPORT sighandler_t signal(int sig, sighandler_t handler)
         return SIG_ERR;
     }
     return old.sa_handler;
+}
+
+/* The C library's other ways end in its own sigaction(), and not in the one
+ * above. Programs that are compiled for POSIX or ISO C, and not for GNU, call
+ * __sysv_signal() where they say signal(). */
+MLX5SIM_EXPORT sighandler_t __sysv_signal(int sig, sighandler_t handler)
+{
+    struct sigaction act = {
+        .sa_handler = handler,
+        .sa_flags   = SA_RESETHAND | SA_NODEFER
+    };
+    struct sigaction old;
+
+    if (handler == SIG_ERR) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+
+    return (sigaction(sig, &act, &old) == 0) ? old.sa_handler : SIG_ERR;
+}
+
+MLX5SIM_EXPORT sighandler_t sysv_signal(int sig, sighandler_t handler)
+{
+    return __sysv_signal(sig, handler);
+}
+
+MLX5SIM_EXPORT sighandler_t bsd_signal(int sig, sighandler_t handler)
+{
+    return signal(sig, handler);
+}
+
+MLX5SIM_EXPORT sighandler_t ssignal(int sig, sighandler_t handler)
+{
+    return signal(sig, handler);
+}
+
+MLX5SIM_EXPORT sighandler_t sigset(int sig, sighandler_t handler)
+{
+    struct sigaction act = {.sa_handler = handler};
+    int is_hold          = handler == SIG_HOLD;
+    struct sigaction old;
+    sigset_t set, mask;
+
+    sigemptyset(&set);
+    if ((handler == SIG_ERR) || (sigaddset(&set, sig) != 0)) {
+        errno = EINVAL;
+        return SIG_ERR;
+    }
+
+    if ((sigaction(sig, is_hold ? NULL : &act, &old) != 0) ||
+        (sigprocmask(is_hold ? SIG_BLOCK : SIG_UNBLOCK, &set, &mask) != 0)) {
+        return SIG_ERR;
+    }
+    return (sigismember(&mask, sig) == 1) ? SIG_HOLD : old.sa_handler;
+}
+
+MLX5SIM_EXPORT int sigignore(int sig)
+{
+    struct sigaction act = {.sa_handler = SIG_IGN};
+
+    return sigaction(sig, &act, NULL);
 }

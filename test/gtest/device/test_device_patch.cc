@@ -11,6 +11,7 @@
 #include <csignal>
 #include <thread>
 
+#include <dlfcn.h>
 #include <sys/time.h>
 
 using namespace device;
@@ -639,6 +640,90 @@ TEST_F(test_device_patch, programs_are_told_the_handlers_that_they_have_set)
         REQUIRE_EQ(EINVAL, errno);
     });
 }
+
+/* By all ways that the C library has. Who is given the kernel's handler sets
+ * that again, and does not get its own back. */
+TEST_F(test_device_patch, handlers_are_set_in_older_ways)
+{
+    static const struct {
+        const char *name;
+        int        flags;
+    } ways[] = {
+        {"signal", SA_RESTART}, {"bsd_signal", SA_RESTART},
+        {"ssignal", SA_RESTART}, {"sigset", 0},
+        {"sysv_signal", (int)SA_RESETHAND | SA_NODEFER},
+        {"__sysv_signal", (int)SA_RESETHAND | SA_NODEFER}
+    };
+
+    run(1, [](rank&) {
+        const int flags = SA_SIGINFO | SA_RESTART | SA_NODEFER |
+                          (int)SA_RESETHAND;
+        int count       = 0;
+        ringer r, other;
+
+        interrupted = &other;
+        for (const auto &way : ways) {
+            auto set = (sighandler_t(*)(int, sighandler_t))
+                       dlsym(RTLD_DEFAULT, way.name);
+            struct sigaction action = {}, old;
+
+            REQUIRE(set != nullptr);
+            action.sa_handler = add_in_handler;
+            REQUIRE_EQ(0, sigaction(SIGUSR1, &action, nullptr));
+            REQUIRE(set(SIGUSR1, ring_in_handler) == add_in_handler);
+            REQUIRE_EQ(0, sigaction(SIGUSR1, nullptr, &old));
+            REQUIRE(old.sa_handler == ring_in_handler);
+            REQUIRE_EQ(way.flags, (int)old.sa_flags & flags);
+            raise(SIGUSR1);
+            REQUIRE_EQ(++count, interrupts);
+            REQUIRE_EQ(0, sigaction(SIGUSR1, nullptr, &old));
+            REQUIRE(old.sa_handler == ((way.flags & (int)SA_RESETHAND) ?
+                                       SIG_DFL : ring_in_handler));
+            REQUIRE(set(SIGUSR1, SIG_ERR) == SIG_ERR);
+            REQUIRE_EQ(EINVAL, errno);
+            REQUIRE(set(0, SIG_DFL) == SIG_ERR);
+            REQUIRE_EQ(EINVAL, errno);
+            REQUIRE(set(SIGKILL, ring_in_handler) == SIG_ERR);
+            REQUIRE_EQ(EINVAL, errno);
+        }
+    });
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+TEST_F(test_device_patch, handlers_of_system_v_are_held)
+{
+    run(1, [](rank&) {
+        struct sigaction old;
+        ringer r, other;
+
+        interrupted = &other;
+        REQUIRE(sigset(SIGUSR1, ring_in_handler) == SIG_DFL);
+        REQUIRE(sigset(SIGUSR1, SIG_HOLD) == ring_in_handler);
+        raise(SIGUSR1);
+        REQUIRE_EQ(0, interrupts);
+        REQUIRE(sigset(SIGUSR1, SIG_HOLD) == SIG_HOLD);
+        REQUIRE(sigset(SIGUSR1, ring_in_handler) == SIG_HOLD);
+        REQUIRE_EQ(1, interrupts);
+
+        REQUIRE_EQ(0, siginterrupt(SIGUSR1, 0));
+        REQUIRE_EQ(0, sigaction(SIGUSR1, nullptr, &old));
+        REQUIRE(old.sa_handler == ring_in_handler);
+        REQUIRE_EQ(SA_RESTART, old.sa_flags & (SA_RESTART | SA_SIGINFO));
+        raise(SIGUSR1);
+        REQUIRE_EQ(2, interrupts);
+
+        REQUIRE_EQ(0, sigignore(SIGUSR1));
+        raise(SIGUSR1);
+        REQUIRE_EQ(2, interrupts);
+        REQUIRE(sigset(SIGUSR1, SIG_DFL) == SIG_IGN);
+        REQUIRE_EQ(-1, sigignore(SIGKILL));
+        REQUIRE_EQ(EINVAL, errno);
+    });
+}
+
+#pragma GCC diagnostic pop
 
 TEST_F(test_device_patch, nothing_is_replaced_unless_asked_for)
 {

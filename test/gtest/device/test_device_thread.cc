@@ -14,6 +14,7 @@
 #include <thread>
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
@@ -438,6 +439,36 @@ TEST_F(test_device_signal, handlers_of_the_application_get_what_is_theirs)
             write_one(l->a, l->scq, l->mem, l->to_b, 9);
         });
     }
+}
+
+/* Those that do not end in the sigaction() that programs call */
+TEST_F(test_device_signal, the_device_keeps_its_signal)
+{
+    for (const char *name : {"sigset", "sysv_signal", "__sysv_signal",
+                             "bsd_signal", "ssignal"}) {
+        run(1, [=](rank&) {
+            auto set = (sighandler_t(*)(int, sighandler_t))
+                       dlsym(RTLD_DEFAULT, name);
+            loop l;
+
+            REQUIRE(set != nullptr);
+            write_one(l.a, l.scq, l.mem, l.to_b, 1);
+            REQUIRE(set(SIGBUS, on_fault) != SIG_ERR);
+            write_one(l.a, l.scq, l.mem, l.to_b, 2);
+            REQUIRE_EQ(0, caught);
+            catch_fault(raise_bus_error, SIGBUS);
+            write_one(l.a, l.scq, l.mem, l.to_b, 3);
+        });
+    }
+
+    run(1, [](rank&) {
+        auto ignore = (int(*)(int))dlsym(RTLD_DEFAULT, "sigignore");
+        loop l;
+
+        REQUIRE_EQ(0, ignore(SIGBUS));
+        raise(SIGBUS);
+        write_one(l.a, l.scq, l.mem, l.to_b, 1);
+    });
 }
 
 TEST_F(test_device_signal, an_error_without_a_handler_is_fatal)
