@@ -29,7 +29,8 @@
     _macro(getxattr) _macro(lgetxattr) _macro(listxattr) _macro(llistxattr) \
     /* descriptors */ \
     _macro(socket) _macro(sendto) _macro(inotify_add_watch) _macro(ioctl) \
-    _macro(close) _macro(mmap) _macro(write) _macro(madvise) \
+    _macro(close) _macro(dup2) _macro(dup3) _macro(close_range) \
+    _macro(closefrom) _macro(mmap) _macro(write) _macro(madvise) \
     _macro(mremap) _macro(munmap) _macro(mlock2) _macro(mlockall) \
     _macro(pkey_mprotect) \
     /* signals */ \

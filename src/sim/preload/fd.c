@@ -9,9 +9,12 @@
 #include <sim/preload/export.h>
 #include <sim/preload/memory.h>
 #include <sim/rdmacm/rdmacm.h>
+#include <sim/uverbs/attach.h>
+#include <sim/uverbs/fd.h>
 #include <sim/uverbs/uverbs.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -32,11 +35,68 @@ MLX5SIM_EXPORT int ioctl(int fd, unsigned long request, ...)
                                               REAL(ioctl)(fd, request, arg);
 }
 
-MLX5SIM_EXPORT int close(int fd)
+static void mlx5sim_fd_closed(int fd)
 {
     mlx5sim_rdmacm_close(fd);
     mlx5sim_uverbs_close(fd);
+}
+
+MLX5SIM_EXPORT int close(int fd)
+{
+    mlx5sim_fd_closed(fd);
     return REAL(close)(fd);
+}
+
+MLX5SIM_EXPORT int dup2(int from, int to)
+{
+    int fd = REAL(dup2)(from, to);
+
+    if ((fd >= 0) && (from != to)) {
+        mlx5sim_fd_closed(to);
+    }
+    return fd;
+}
+
+MLX5SIM_EXPORT int dup3(int from, int to, int flags)
+{
+    int fd = REAL(dup3)(from, to, flags);
+
+    if (fd >= 0) {
+        mlx5sim_fd_closed(to);
+    }
+    return fd;
+}
+
+/* Before the numbers are free: another thread may open the device */
+static void mlx5sim_fd_close_range(unsigned first, unsigned last)
+{
+    unsigned fd;
+
+    if (mlx5sim_attach_is_other()) {
+        return; /* a child that has this memory, but its own descriptors */
+    }
+
+    for (fd = first; (fd <= last) && (fd < MLX5SIM_MAX_FD); ++fd) {
+        if (mlx5sim_fd_get(fd) != 0) {
+            mlx5sim_fd_closed(fd);
+        }
+    }
+}
+
+/* With flags, descriptors stay open, or are those of this thread alone from
+ * then on */
+MLX5SIM_EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+    if (flags == 0) {
+        mlx5sim_fd_close_range(first, last);
+    }
+    return REAL(close_range)(first, last, flags);
+}
+
+MLX5SIM_EXPORT void closefrom(int first)
+{
+    mlx5sim_fd_close_range((first > 0) ? first : 0, UINT_MAX);
+    REAL(closefrom)(first);
 }
 
 /* What is written to the connection manager are commands */

@@ -81,11 +81,12 @@ static inline void mlx5sim_device_adjust_fd(int fd, struct stat *st)
     int index;
 
     if (S_ISREG(st->st_mode)) {
-        index = mlx5sim_uverbs_fd_device(fd);
+        index = mlx5sim_uverbs_fd_device(fd, st->st_ino);
         if (index >= 0) {
             mlx5sim_device_stat(index, st);
         }
-    } else if (S_ISFIFO(st->st_mode) && mlx5sim_rdmacm_is_fd(fd)) {
+    } else if (S_ISFIFO(st->st_mode) &&
+               mlx5sim_rdmacm_is_file(fd, st->st_ino)) {
         mlx5sim_device_stat(MLX5SIM_PATH_RDMA_CM, st);
     }
 }
@@ -240,7 +241,7 @@ MLX5SIM_EXPORT int statx(int dir_fd, const char *name, int flags,
     } else if (!S_ISREG(stx->stx_mode)) {
         return 0;
     } else if ((redirect.path == NULL) || (redirect.path[0] == '\0')) {
-        index = mlx5sim_uverbs_fd_device(dir_fd);
+        index = mlx5sim_uverbs_fd_device(dir_fd, stx->stx_ino);
         if (index >= 0) {
             mlx5sim_device_statx(index, stx);
         }

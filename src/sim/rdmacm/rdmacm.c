@@ -100,13 +100,18 @@ int mlx5sim_rdmacm_is_fd(int fd)
     return mlx5sim_rdmacm_chan(fd) != NULL;
 }
 
-int mlx5sim_rdmacm_is_same(int fd)
+int mlx5sim_rdmacm_is_file(int fd, ino_t inode)
 {
     const mlx5sim_chan_t *chan = mlx5sim_rdmacm_chan(fd);
+
+    return (chan != NULL) && (inode == chan->inode);
+}
+
+int mlx5sim_rdmacm_is_same(int fd)
+{
     struct stat st;
 
-    return (chan != NULL) && (fstat(fd, &st) == 0) &&
-           (st.st_ino == chan->inode);
+    return (fstat(fd, &st) == 0) && mlx5sim_rdmacm_is_file(fd, st.st_ino);
 }
 
 int mlx5sim_rdmacm_is_open(int fd)

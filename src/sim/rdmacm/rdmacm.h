@@ -24,11 +24,15 @@ int mlx5sim_rdmacm_open(int flags);
 /** Whether a descriptor is one of ours. */
 int mlx5sim_rdmacm_is_fd(int fd);
 
-/** Whether it still is, and its number has not come to another file. */
+/** Whether one of ours still has its file.
+ *  @param inode  Of the file that it has now. */
+int mlx5sim_rdmacm_is_file(int fd, ino_t inode);
+
+/** The same of any descriptor. */
 int mlx5sim_rdmacm_is_same(int fd);
 
-/** The same of a descriptor of ours. If it is no more, by dup2(2) or
- *  close_range(2), the device is closed now. */
+/** The same. If another file has come to the number of one of ours, by a
+ *  system call that was not seen, the device is closed now. */
 int mlx5sim_rdmacm_is_open(int fd);
 
 /** The write(2) of a descriptor of ours. @return @a size, or -1 with errno. */

@@ -76,13 +76,13 @@ int mlx5sim_uverbs_open(unsigned index, int flags)
     return fd;
 }
 
-int mlx5sim_uverbs_fd_device(int fd)
+int mlx5sim_uverbs_fd_device(int fd, uint64_t inode)
 {
     mlx5sim_ctx_t *ctx;
 
     ctx = (mlx5sim_fd_get(fd) != 0) ? mlx5sim_fd_ctx(fd) :
                                       mlx5sim_fd_copied(fd);
-    return (ctx != NULL) ? (int)ctx->dev : -1;
+    return ((ctx != NULL) && (ctx->inode == inode)) ? (int)ctx->dev : -1;
 }
 
 /* Free objects that the application left in a context it closes */
@@ -175,10 +175,16 @@ int mlx5sim_uverbs_map(int fd, size_t length, int prot, uint64_t offset,
     mlx5sim_ctx_t *ctx = mlx5sim_fd_ctx(fd);
     uint64_t page      = offset / MLX5SIM_UAR_PAGE_SIZE;
     const mlx5sim_dm_t *dm;
+    struct stat st;
 
     *uar_p = 0;
     if (ctx == NULL) {
         return 0; /* not a device */
+    }
+
+    if ((syscall(SYS_fstat, fd, &st) != 0) || (st.st_ino != ctx->inode)) {
+        mlx5sim_uverbs_close(fd);
+        return 0;
     }
 
     if ((page >= MLX5SIM_UAR_PAGE_DM) &&

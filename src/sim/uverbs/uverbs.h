@@ -22,15 +22,18 @@
  */
 int mlx5sim_uverbs_open(unsigned index, int flags);
 
-/** Device index behind a descriptor of ours, -1 if it is not one. */
-int mlx5sim_uverbs_fd_device(int fd);
+/** Device index behind a descriptor of ours, -1 if it is not one.
+ *  @param inode  Of the file that the descriptor is of: another one may have
+ *                come to its number. */
+int mlx5sim_uverbs_fd_device(int fd, uint64_t inode);
 
 /** The ioctl(2) of a descriptor of ours. @return 0, or -1 with errno. */
 int mlx5sim_uverbs_ioctl(int fd, void *arg);
 
 /**
  * The application maps a page of @a fd. Those of clocks can't be written
- * (mlx5_ib_mmap of the kernel).
+ * (mlx5_ib_mmap of the kernel). If the number of a device has come to another
+ * file, the device is closed now.
  *
  * @param prot   As of mmap(2).
  * @param uar_p  UAR that this allocated, 0 if none.

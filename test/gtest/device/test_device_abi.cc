@@ -7,12 +7,18 @@
 #include <device/device.h>
 
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 
+#include <fcntl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 using namespace device;
 
@@ -288,5 +294,53 @@ TEST_F(test_device_abi, connections_have_no_options_to_enhance_them)
         a.send(wr);
         scq.good();
         rcq.good();
+    });
+}
+
+/* A file that comes to the number of a device, which was closed by other means
+ * than close(), and perhaps unseen */
+TEST_F(test_device_abi, another_file_is_no_device)
+{
+    static int (*const ways[])(int fd, int other) = {
+        [](int fd, int other) { return (int)syscall(SYS_dup2, other, fd); },
+        [](int fd, int other) { return dup2(other, fd); },
+        [](int fd, int other) { return dup3(other, fd, 0); },
+        [](int fd, int other) {
+            return (close_range(fd, fd, 0) == 0) ?
+                   fcntl(other, F_DUPFD, fd) : -1;
+        },
+        [](int fd, int other) {
+            closefrom(fd);
+            return fcntl(other, F_DUPFD, fd);
+        }
+    };
+
+    run(1, [](rank&) {
+        const size_t size = 8192;
+        int other         = memfd_create("other", 0);
+        struct statx stx;
+        struct stat st;
+
+        REQUIRE_EQ(0, ftruncate(other, size));
+        for (auto way : ways) {
+            int fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
+
+            REQUIRE_EQ(0, fstat(fd, &st));
+            REQUIRE(S_ISCHR(st.st_mode));
+            REQUIRE_EQ(fd, way(fd, other));
+            REQUIRE_EQ(0, fstat(fd, &st));
+            REQUIRE(S_ISREG(st.st_mode));
+            REQUIRE_EQ(size, st.st_size);
+            REQUIRE_EQ(0, statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS,
+                                &stx));
+            REQUIRE(S_ISREG(stx.stx_mode));
+            void *ptr = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                             fd, 0);
+            REQUIRE(ptr != MAP_FAILED);
+            memset(ptr, 1, size);
+            REQUIRE_EQ(0, munmap(ptr, size));
+            close(fd);
+        }
+        context c;
     });
 }

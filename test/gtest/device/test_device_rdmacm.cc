@@ -510,6 +510,103 @@ TEST_F(test_device_rdmacm, a_descriptor_that_becomes_another_file)
     });
 }
 
+/* The other side is told then, and not when the number is used again */
+TEST_F(test_device_rdmacm, a_channel_is_closed_in_other_ways)
+{
+    static int (*const ways[])(int fd, int other) = {
+        [](int fd, int other) { return dup2(other, fd) - fd; },
+        [](int fd, int other) { return dup3(other, fd, O_CLOEXEC) - fd; },
+        [](int fd, int) { return close_range(fd, fd, 0); }
+    };
+
+    run(1, [](rank &) {
+        int pipe_fds[2];
+        struct stat st;
+
+        REQUIRE_EQ(0, pipe(pipe_fds));
+        for (auto way : ways) {
+            ends e;
+
+            e.establish();
+            /* these leave it open */
+            REQUIRE_EQ(e.server.fd, dup2(e.server.fd, e.server.fd));
+            REQUIRE_EQ(-1, dup2(1 << 20, e.server.fd));
+            REQUIRE_EQ(-1, dup3(e.server.fd, e.server.fd, 0));
+            REQUIRE_EQ(-1, dup3(pipe_fds[1], e.server.fd, O_APPEND));
+            REQUIRE_EQ(-1, close_range(e.server.fd, e.server.fd - 1, 0));
+            REQUIRE_EQ(-1, close_range(e.server.fd, e.server.fd, 1 << 20));
+            REQUIRE_EQ(0, close_range(e.server.fd, e.server.fd,
+                                      CLOSE_RANGE_CLOEXEC));
+            REQUIRE_EQ(0, fstat(e.server.fd, &st));
+            REQUIRE(S_ISCHR(st.st_mode));
+            REQUIRE(!is_readable(e.client));
+
+            REQUIRE_EQ(0, way(e.server.fd, pipe_fds[1]));
+            REQUIRE(is_readable(e.client));
+            e.client.expect(CM_DISCONNECTED, UID_CLIENT);
+        }
+
+        /* with all that is open */
+        ends e;
+        uint16_t port = e.server.port(e.listener);
+
+        closefrom(e.server.fd);
+        e.server.fd = -1;
+        e.client.fd = -1;
+        cm m;
+        m.listener(UID_LISTENER, local, port);
+    });
+}
+
+/* A pipe that comes to the number of one that was closed unseen */
+TEST_F(test_device_rdmacm, another_file_is_none_of_the_device)
+{
+    run(1, [](rank &) {
+        int pipe_fds[2];
+        struct stat st;
+        cm m;
+
+        REQUIRE_EQ(0, pipe(pipe_fds));
+        REQUIRE_EQ(m.fd, syscall(SYS_dup2, pipe_fds[1], m.fd));
+        REQUIRE_EQ(0, fstat(m.fd, &st));
+        REQUIRE(S_ISFIFO(st.st_mode));
+    });
+}
+
+/* It is there as before, and has nothing of the device any more */
+TEST_F(test_device_rdmacm, a_process_that_becomes_another_program_disconnects)
+{
+    auto server = [](rank &r) {
+        cm m;
+        uint32_t listener = m.listener(UID_LISTENER, local, 0), id;
+
+        r.word(0) = m.port(listener);
+        id        = m.expect(CM_CONNECT_REQUEST, UID_LISTENER).id;
+        REQUIRE_EQ(0, m.accept(id, UID_SERVER));
+        m.expect(CM_ESTABLISHED, UID_SERVER);
+        /* not even with its descriptors */
+        REQUIRE_EQ(0, fcntl(m.fd, F_SETFD, 0));
+        execl("/bin/sleep", "sleep", "100", nullptr);
+        REQUIRE(false);
+    };
+    auto client = [](rank &r) {
+        cm m;
+        uint32_t id;
+
+        r.wait_word(0, 1);
+        id = m.to(UID_CLIENT, local, r.word(0));
+        REQUIRE_EQ(0, m.connect(id));
+        m.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+        REQUIRE_EQ(0, m.establish(id));
+        m.expect(CM_DISCONNECTED, UID_CLIENT);
+    };
+
+    start(0, 2, server);
+    start(1, 2, client);
+    EXPECT_EQ(0, finish(1));
+    kill(0);
+}
+
 TEST_F(test_device_rdmacm, a_killed_process_disconnects)
 {
     auto server = [](rank &r) {
