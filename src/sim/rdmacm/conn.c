@@ -183,7 +183,7 @@ int mlx5sim_cm_request_show(mlx5sim_cm_id_t *request,
 
     if (mlx5sim_cm_event_post(request, MLX5SIM_CM_EVENT_CONNECT_REQUEST, 0) !=
         0) {
-        mlx5sim_cm_id_free(request);
+        mlx5sim_cm_id_take(request);
         return 0;
     }
 

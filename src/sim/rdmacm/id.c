@@ -99,6 +99,17 @@ void mlx5sim_cm_id_free(mlx5sim_cm_id_t *id)
     mlx5sim_obj_free(MLX5SIM_OBJ_CM_ID, id);
 }
 
+/* Who reaps has perhaps looked at the owner already, and would free what has
+ * the slot next */
+void mlx5sim_cm_id_take(mlx5sim_cm_id_t *id)
+{
+    (void)mlx5sim_lock(&mlx5sim_store->reap_lock);
+    if (atomic_load(&id->o.owner) != 0) {
+        mlx5sim_cm_id_free(id);
+    }
+    mlx5sim_unlock(&mlx5sim_store->reap_lock);
+}
+
 mlx5sim_cm_ref_t mlx5sim_cm_id_ref(const mlx5sim_cm_id_t *id)
 {
     mlx5sim_cm_ref_t ref = {mlx5sim_cm_id_index(id), id->o.gen};

@@ -24,6 +24,11 @@ mlx5sim_cm_id_t *mlx5sim_cm_id_new(const mlx5sim_chan_t *chan, uint16_t ps,
  *  @return 0, or -1: the id has gone. */
 int mlx5sim_cm_id_give(mlx5sim_cm_id_t *id, const mlx5sim_chan_t *chan);
 
+/** Free an id that was given away, unless its process has been reaped, and the
+ *  id with it. */
+void mlx5sim_cm_id_take(mlx5sim_cm_id_t *id);
+
+/** Free an id of this process. */
 void mlx5sim_cm_id_free(mlx5sim_cm_id_t *id);
 
 /** What an id is called by others. */

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -1104,6 +1105,31 @@ TEST_F(test_device_rdmacm, a_flood_of_requests_waits)
     start(0, 2, server);
     start(1, 2, client);
     finish_all();
+}
+
+/* The listener can't be told without one. The request has gone then, and comes
+ * again: others may have its place meanwhile. */
+TEST_F(test_device_rdmacm, a_request_waits_for_a_descriptor)
+{
+    catch_errors();
+    run(1, [](rank &) {
+        rlimit all, none;
+        ends e, f;
+
+        REQUIRE_EQ(0, getrlimit(RLIMIT_NOFILE, &all));
+        none          = all;
+        none.rlim_cur = 0;
+        REQUIRE_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+        REQUIRE_EQ(0, e.client.connect(e.active, 100, "hello"));
+        for (unsigned i = 0; i < 100; ++i) {
+            f.server.destroy(f.server.create(i));
+        }
+        REQUIRE_EQ(0, setrlimit(RLIMIT_NOFILE, &all));
+        e.passive = e.server.expect(CM_CONNECT_REQUEST, UID_LISTENER).id;
+        REQUIRE_EQ(0, e.server.accept(e.passive, UID_SERVER));
+        e.client.expect(CM_CONNECT_RESPONSE, UID_CLIENT);
+    });
+    EXPECT_NE(std::string::npos, errors().find("no more descriptors"));
 }
 
 TEST_F(test_device_rdmacm, who_has_no_answer_gives_up)
