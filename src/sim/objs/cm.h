@@ -114,6 +114,9 @@ typedef struct mlx5sim_cm_id {
     uint32_t           unread; /* its events in the channel */
     uint32_t           reported; /* those that the library has read */
     uint32_t           is_read; /* request: the library knows of it */
+    uint32_t           is_told; /* somebody is about to write its event: */
+    uint32_t           told_event; /* MLX5SIM_CM_EVENT_* */
+    int32_t            told_status;
     uint32_t           room;  /* listens: requests that may be unread */
     uint32_t           waiting; /* listens: those that found no room */
     uint32_t           last_waiting; /* index of the last that got it */

@@ -23,7 +23,7 @@
  */
 
 #define MLX5SIM_STORE_MAGIC    0x6d6c783573696d31ull
-#define MLX5SIM_STORE_VERSION  36
+#define MLX5SIM_STORE_VERSION  37
 
 /** Where a table lies in the store. */
 typedef struct mlx5sim_table {

@@ -549,6 +549,7 @@ int mlx5sim_cm_watch(mlx5sim_cm_id_t *id, uint64_t now)
 {
     mlx5sim_cm_id_t *asked;
 
+    mlx5sim_cm_event_mend(id);
     if (id->is_remote) {
         /* messages are sent again, and peers looked after, by mlx5sim-wire */
         if ((id->deadline != 0) && (now >= id->deadline)) {

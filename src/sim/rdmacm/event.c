@@ -89,7 +89,15 @@ int mlx5sim_cm_event_post(mlx5sim_cm_id_t *id, unsigned event, int status)
         return 0;
     }
 
+    /* the state is another one already: whose process is killed here would
+     * leave the id waiting */
+    id->told_event  = event;
+    id->told_status = status;
+    id->is_told     = 1;
     fd = mlx5sim_cm_event_open(id->chan, id->chan_gen);
+    if (fd < 0) {
+        id->is_told = 0;
+    }
     if ((fd < 0) && ((errno == EMFILE) || (errno == ENFILE))) {
         mlx5sim_cm_event_warn("can't be opened: there are no more descriptors "
                               "(ulimit -n), and events are lost");
@@ -104,8 +112,16 @@ int mlx5sim_cm_event_post(mlx5sim_cm_id_t *id, unsigned event, int status)
     if (ret != 0) {
         --owner->unread;
     }
+    id->is_told = 0;
     mlx5sim_raw_close(fd);
     return ret;
+}
+
+void mlx5sim_cm_event_mend(mlx5sim_cm_id_t *id)
+{
+    if (id->is_told) {
+        (void)mlx5sim_cm_event_post(id, id->told_event, id->told_status);
+    }
 }
 
 int mlx5sim_cm_event_take(int fd, mlx5sim_cm_event_t *event_p,

@@ -27,6 +27,9 @@ typedef struct mlx5sim_cm_event {
  */
 int mlx5sim_cm_event_post(mlx5sim_cm_id_t *id, unsigned event, int status);
 
+/** Tell an id again what a process was about to tell it that has died of it. */
+void mlx5sim_cm_event_mend(mlx5sim_cm_id_t *id);
+
 /** Read the first event of a channel of this process.
  *  @param fd  Its descriptor.
  *  @param [out] id_p  Whose event it is.

@@ -656,6 +656,78 @@ TEST_F(test_device_rdmacm, a_killed_process_disconnects)
     EXPECT_EQ(0, finish(1));
 }
 
+/* Who listens may be killed while it tells somebody something, or is told, and
+ * anybody may reap it. Each who asks has an end, and nobody loses an id. A
+ * process that was killed between a state and its event left the other side
+ * waiting for ever. */
+TEST_F(test_device_rdmacm, random_deaths_of_who_listens)
+{
+    enum {
+        WORD_PORT, WORD_STOP, WORD_ENDS
+    };
+    const unsigned rounds = seed::cases(60);
+    pattern random(seed::get());
+
+    auto server = [](rank &r) {
+        cm m;
+        uint32_t listener = m.listener(UID_LISTENER, local, r.word(WORD_PORT));
+        rdma_ucm_event_resp event;
+
+        r.word(WORD_PORT) = m.port(listener);
+        for (;;) {
+            REQUIRE_EQ(0, m.try_event(&event));
+            if (event.event == CM_CONNECT_REQUEST) {
+                (void)m.accept(event.id, UID_SERVER);
+            } else if (event.event == CM_DISCONNECTED) {
+                REQUIRE_EQ(0, m.disconnect(event.id));
+                m.destroy(event.id);
+            }
+        }
+    };
+    auto client = [](rank &r) {
+        cm m;
+
+        r.wait_word(WORD_PORT, 1);
+        while (r.word(WORD_STOP) == 0) {
+            uint32_t id    = m.to(UID_CLIENT, local, r.word(WORD_PORT));
+            unsigned count = 2;
+            rdma_ucm_event_resp event;
+
+            REQUIRE_EQ(0, m.connect(id));
+            do {
+                REQUIRE_EQ(0, m.try_event(&event));
+                REQUIRE_EQ(UID_CLIENT, event.uid);
+                ++count;
+                if ((event.event == CM_CONNECT_RESPONSE) &&
+                    (m.establish(id) == 0)) {
+                    REQUIRE_EQ(0, m.disconnect(id));
+                }
+            } while ((event.event != CM_REJECTED) &&
+                     (event.event != CM_DISCONNECTED));
+            REQUIRE_EQ(count, m.destroy(id));
+            ++r.word(WORD_ENDS);
+        }
+    };
+
+    for (int i = 1; i < 4; ++i) {
+        start(i, 4, client);
+    }
+    for (unsigned i = 0; i < rounds; ++i) {
+        start(0, 4, server);
+        while (word(WORD_PORT) == 0) {
+            usleep(100);
+        }
+        usleep(random.below(30000));
+        kill(0);
+        EXPECT_EQ(SIGKILL, finish(0));
+    }
+    word(WORD_STOP) = 1;
+    for (int i = 1; i < 4; ++i) {
+        EXPECT_EQ(0, finish(i));
+    }
+    EXPECT_LT(0u, word(WORD_ENDS));
+}
+
 TEST_F(test_device_rdmacm, addresses)
 {
     set_env("MLX5SIM_LINK", "roce");
