@@ -979,8 +979,9 @@ TEST_F(test_device_rdmacm, datagrams_of_ip_addresses_have_one_key)
         REQUIRE_EQ(0, server.command(RDMA_USER_CM_CMD_ACCEPT, in));
         REQUIRE_EQ(udp_qkey, client.expect(CM_ESTABLISHED,
                                            UID_CLIENT).param.ud.qkey);
-        for (const auto &end : {std::make_pair(&server, in.id),
-                                std::make_pair(&client, active)}) {
+        const std::pair<cm*, uint32_t> both[] = {{&server, in.id},
+                                                 {&client, active}};
+        for (const auto &end : both) {
             REQUIRE_EQ(0, end.first->qp_attr(end.second, IBV_QPS_INIT, &attr));
             REQUIRE_EQ(udp_qkey, attr.qkey);
         }
