@@ -183,6 +183,17 @@ TEST_F(test_device_mapping, a_part_of_one_is_not)
         REQUIRE(!is_taken(c, map(4 * page) + page, 3 * page));
         REQUIRE(!is_taken(c, map(4 * page) + 8, 4 * page - 8));
     });
+
+    /* nor if the program has said of all of it that children have none */
+    run(1, [](rank&) {
+        REQUIRE_EQ(0, unsetenv("RDMAV_FORK_SAFE"));
+
+        context c;
+        uint8_t *data = map(4 * page);
+
+        REQUIRE_EQ(0, madvise(data, 4 * page, MADV_DONTFORK));
+        REQUIRE(!is_taken(c, data, 3 * page));
+    });
 }
 
 /* Two that the kernel has made one of */
