@@ -9,6 +9,7 @@
 #include <device/device_shared.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -654,6 +655,11 @@ TEST_F(test_device_mapping, threads_register_parts_at_once)
                 one = reg(c, data, 4 * page);
             });
             while (go == 0) {
+            }
+            /* at some time of the half millisecond that the other one takes */
+            auto then = std::chrono::steady_clock::now() +
+                        std::chrono::microseconds(i % 120 * 4);
+            while (std::chrono::steady_clock::now() < then) {
             }
             /* for reading: it is not to be shared, and just pinned */
             ibv_mr *two = reg(c, data + page, page, 0);
