@@ -21,8 +21,8 @@ int mlx5sim_guard_begin(uint64_t addr, uint64_t length, int may_fault)
     int flags                  = O_CLOEXEC | O_NONBLOCK;
     int guard;
 
-    /* a filter may end who makes a call that programs of the device's kind do
-     * not make */
+    /* a filter may kill the process for a call that no library of an adapter
+     * makes */
     if (!may_fault && (prctl(PR_GET_SECCOMP) != 0)) {
         return -1;
     }

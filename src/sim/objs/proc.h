@@ -18,7 +18,8 @@ void mlx5sim_proc_forget(void);
 
 /** When a process was started, in clock ticks since the machine was: its pid
  *  and this name it for ever (proc(5), /proc/PID/stat, field 22). 0 if there is
- *  none or it only waits for its parent to notice that it ended. */
+ *  none or it only waits for its parent to notice that it ended, and also if
+ *  only its first thread has ended. */
 uint64_t mlx5sim_proc_start_time(pid_t pid);
 
 /** Whether there is a process, other than one that only waits for its parent to
@@ -37,9 +38,9 @@ static inline int mlx5sim_proc_is_gone(const mlx5sim_proc_t *proc)
     return mlx5sim_lock_is_orphan(&proc->life);
 }
 
-/** A thread of a process, by which its memory and descriptors are reached. Of
- *  the first thread the kernel knows neither when it has ended, by
- *  pthread_exit(), and others go on (proc(5)). */
+/** A thread of a process, by which its memory and descriptors are reached: the
+ *  first one, whose number the process has, may have ended by pthread_exit(),
+ *  and the kernel finds neither by it then. */
 static inline pid_t mlx5sim_proc_thread(const mlx5sim_proc_t *proc)
 {
     pid_t tid = mlx5sim_lock_owner(&proc->life);

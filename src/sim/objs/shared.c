@@ -393,12 +393,15 @@ mlx5sim_shared_room_now(uint64_t length, int is_queue)
     uint64_t sum = 0;
     unsigned i;
 
+    if (is_queue) {
+        return mlx5sim_shared_free(MLX5SIM_SHARED_MAX);
+    }
+
     for (i = 0; i < MLX5SIM_SHARED_MAX; ++i) {
         sum += mlx5sim_shared_own[i].is_queue ?
                0 : mlx5sim_shared_own[i].what.length;
     }
-    return is_queue ? mlx5sim_shared_free(MLX5SIM_SHARED_MAX) :
-           (sum + length <= MLX5SIM_SHARED_MAX_SUM) ?
+    return (sum + length <= MLX5SIM_SHARED_MAX_SUM) ?
            mlx5sim_shared_free(MLX5SIM_SHARED_MEMORIES) : NULL;
 }
 

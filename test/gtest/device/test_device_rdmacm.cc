@@ -78,6 +78,17 @@ struct ends {
     uint32_t passive = 0;
 };
 
+/* Listen at a port, which word 0 is then, and be connected */
+void serve_one(rank &r, cm &m)
+{
+    uint32_t listener = m.listener(UID_LISTENER, local, 0), id;
+
+    r.word(0) = m.port(listener);
+    id        = m.expect(CM_CONNECT_REQUEST, UID_LISTENER).id;
+    REQUIRE_EQ(0, m.accept(id, UID_SERVER));
+    m.expect(CM_ESTABLISHED, UID_SERVER);
+}
+
 } // namespace
 
 
@@ -579,12 +590,8 @@ TEST_F(test_device_rdmacm, a_process_that_becomes_another_program_disconnects)
 {
     auto server = [](rank &r) {
         cm m;
-        uint32_t listener = m.listener(UID_LISTENER, local, 0), id;
 
-        r.word(0) = m.port(listener);
-        id        = m.expect(CM_CONNECT_REQUEST, UID_LISTENER).id;
-        REQUIRE_EQ(0, m.accept(id, UID_SERVER));
-        m.expect(CM_ESTABLISHED, UID_SERVER);
+        serve_one(r, m);
         /* not even with its descriptors */
         REQUIRE_EQ(0, fcntl(m.fd, F_SETFD, 0));
         execl("/bin/sleep", "sleep", "100", nullptr);
@@ -612,13 +619,9 @@ TEST_F(test_device_rdmacm, a_killed_process_disconnects)
 {
     auto server = [](rank &r) {
         cm m;
-        uint32_t listener = m.listener(UID_LISTENER, local, 0), id;
 
-        r.word(0) = m.port(listener);
         /* connected, and asked without an answer */
-        id = m.expect(CM_CONNECT_REQUEST, UID_LISTENER).id;
-        REQUIRE_EQ(0, m.accept(id, UID_SERVER));
-        m.expect(CM_ESTABLISHED, UID_SERVER);
+        serve_one(r, m);
         m.expect(CM_CONNECT_REQUEST, UID_LISTENER);
         r.word(1) = 1;
         r.wait_word(2, 1);
